@@ -62,7 +62,7 @@ void write_goal(const Options& options, const job::NamedSchedule& named, const s
   if (!options.plan.cluster.empty()) {
     const models::Cluster cluster =
         job::parsing_option("--cluster", [&] { return job::load_cluster(options.plan.cluster); });
-    goal.gamma = simulator::communication_cost(cluster, nullptr, simulator::Reading::stated).gamma;
+    goal.gamma = simulator::communication_cost(cluster, nullptr, simulator::Bound::stated).gamma;
   }
   models::write_goal(named.schedule, goal, sink);
 }

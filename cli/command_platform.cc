@@ -41,7 +41,7 @@ models::Platform load_platform(const Options& options) {
                                           : job::parse_ranks(options.ranks, cluster);
   const auto profile = job::load_profile(options.profile, cluster);
   const simulator::CommunicationCost cost = simulator::communication_cost(
-      cluster, profile ? &*profile : nullptr, simulator::Reading::stated, ranks);
+      cluster, profile ? &*profile : nullptr, simulator::Bound::stated, ranks);
   return job::parsing_option("--ranks", [&] {
     return simulator::platform_of(simulator::Routes(cost, ranks), cluster.name);
   });

@@ -94,8 +94,8 @@ std::string to_text(const job::Job& job, const job::PredictionTable& table,
   return fmt::format(
       "{}{}{}\nMeasured on rank 0: the median over every two iterations in a row, the least and "
       "the "
-      "most "
-      "of one, exposed communication.\nPredicted before the run: the time of an iteration and its "
+      "most of one, exposed communication.\nPredicted before the run: the time of an iteration and "
+      "its "
       "interval, low - high. error: predicted against measured.\nPredictions rest on:\n  {:<18} "
       "{}\n{}",
       title_text(job, table, transport, options), rows.text, rows.not_shown(), "compute",

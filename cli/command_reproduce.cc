@@ -183,7 +183,7 @@ void run(const Options& options, const Words& words) {
   if (options.commands)
     refuse_output_format(options.format, "--commands prints command lines in place of a table");
   if (!options.html.empty() && (options.name == convergence_name || options.mechanisms))
-    throw InputError({"--html"}, "a report is of published rows and their predictions",
+    throw InputError({"--html"}, "a report shows published rows and their predictions",
                      options.mechanisms ? "leave out --mechanisms" : "name a source, or all");
   if (options.name == convergence_name)
     return reproduce_convergence(options.convergence, options.format);

@@ -150,7 +150,7 @@ void show(const Options& options) {
   if (!options.plot.empty() && job.strategies.size() > 1)
     throw InputError({"--plot"}, "several plans and one picture", "name one --strategy");
   if (job.networks.size() != 1 || job.wires.size() != 1)
-    throw InputError("several networks or wire types", "a plan is of one");
+    throw InputError("several networks or wire types", "a plan has one of each");
   const job::LoadedNetwork& network = job.networks.front();
   if (job.plan) check_plan(*job.plan, job.plan_file, network.work, ranks);
   simulator::Predictor predictor(job.request(network, ranks, job.wires.front()));

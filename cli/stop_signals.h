@@ -1,6 +1,6 @@
-// Signals as a wish to stop, for a command that has something to save first: SIGTERM and SIGINT,
-// SIGHUP of a terminal that is gone, SIGQUIT, and SIGUSR1 and SIGUSR2, by which schedulers warn before
-// they take the machine.
+// Signals that ask a command to stop after it has saved its state: SIGTERM and SIGINT, SIGHUP (the
+// terminal is gone), SIGQUIT, and SIGUSR1 and SIGUSR2, by which schedulers warn before they take the
+// machine.
 #pragma once
 
 #include <exception>

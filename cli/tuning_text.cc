@@ -90,7 +90,7 @@ std::string summary_text(const job::Tuning& tuning) {
   text += help_text(tuning);
   if (!tuned.left_out.empty()) {
     text += fmt::format(
-        "  not tried, for they have too many messages: {}{}\n", tuned.left_out.front(),
+        "  not tried, because they have too many messages: {}{}\n", tuned.left_out.front(),
         tuned.left_out.size() == 1 ? "" : fmt::format(" and {} more", tuned.left_out.size() - 1));
   }
   for (const std::string& line : tuning.cut_short) text += fmt::format("  {}\n", line);

@@ -57,7 +57,7 @@ struct IterationTimes {
   // These are over complete iterations; where there are none, over what there is up to the last
   // task.
   Spread iteration;
-  Spread forward;  // this and the next two are of the compute stream
+  Spread forward;  // forward, backward, update: busy time of the compute stream
   Spread backward;
   Spread update;
   Spread exposed;       // while a bucket is under way

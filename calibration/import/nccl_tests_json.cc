@@ -165,7 +165,7 @@ Imported parse_rccl_tests_json(std::string_view text, const std::string& file) {
         const int of_row = ranks_of_row(result);
         if (ranks.value_or(of_row) != of_row)
           result.fail(
-              fmt::format("this row is of {} GPUs, and those before are of {}", of_row, *ranks),
+              fmt::format("this row has {} GPUs, and the rows before have {}", of_row, *ranks),
               "give one run a file");
         ranks = of_row;
         if (result.has_value("nodes"))

@@ -72,7 +72,7 @@ Imported NcclTestsRows::finish(const std::string& version, int ranks, bool betwe
     imported.curves.push_back(std::move(curve));
   }
   if (imported.curves.empty())
-    throw InputError({file}, "no row is of type float, half or bfloat16",
+    throw InputError({file}, "no row has type float, half or bfloat16",
                      "run all_reduce_perf -d float, half or bfloat16");
   if (ranks > 0) check_bus_bandwidth(ranks);
   if (empty_ > 0)

@@ -23,7 +23,7 @@ struct WorkTimes {
 
 struct DeviceTimes {
   std::vector<Seconds> launch;       // from one kernel that has nothing to do to the next
-  std::vector<Seconds> host_launch;  // of the host, for each
+  std::vector<Seconds> host_launch;  // the time that the host takes for one launch
   std::vector<WorkTimes> works;
 };
 

@@ -181,7 +181,7 @@ class Planner {
       Job job = load_job(setting.question);
       if (job.networks.size() != 1)
         throw InputError({"--model"}, fmt::format("{} networks", job.networks.size()),
-                         "a training run is of one");
+                         "a training run has one");
       state_expenses(setting.run, job.cluster);
       devices.insert(job.cluster.device.name);
       setting.most_ranks = models::placed_ranks(job.cluster);

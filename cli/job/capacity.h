@@ -101,8 +101,8 @@ struct Capacity {
 // What is being done, and which share of the work is behind it. It is called by several threads.
 using CapacityObserver = std::function<void(const std::string& what, double share_done)>;
 
-// Predicts all candidates, on this many threads, and answers. Throws InputError as load_job and
-// cost_table do, for what the options say, and if there is no candidate at all.
+// Predicts all candidates, on this many threads, and answers. Throws InputError if the
+// options are wrong, as load_job and cost_table do, and if there is no candidate.
 [[nodiscard]] Capacity capacity(const CapacityOptions& options, int threads,
                                 const CapacityObserver& observer = {});
 

@@ -121,7 +121,7 @@ class CostTabler {
     Job& first = table_.jobs.front();
     if (first.networks.size() != 1)
       throw InputError({"--model"}, fmt::format("{} networks", first.networks.size()),
-                       "a training run is of one");
+                       "a training run has one");
     table_.ranks = ranks_of(first);
     for (Job& job : table_.jobs) {
       state_expenses(run_options_, job.cluster);

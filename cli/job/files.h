@@ -1,4 +1,4 @@
-// Reading and writing whole files that the user named.
+// Bound and writing whole files that the user named.
 #pragma once
 
 #include <cstdint>

@@ -73,7 +73,7 @@ void check_possible(const std::vector<simulator::MeasuredAllReduce>& measured,
                     const models::Cluster& cluster, const models::Profile* profile) {
   for (const simulator::MeasuredAllReduce& one : measured) {
     const Seconds least =
-        least_time(one, communication_cost(cluster, profile, simulator::Reading::fast, one.ranks));
+        least_time(one, communication_cost(cluster, profile, simulator::Bound::fast, one.ranks));
     if (one.time >= least) continue;
     throw InputError(
         {"--measured"},

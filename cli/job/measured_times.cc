@@ -26,9 +26,10 @@ Imported imported_from(const std::string& file) {
   const std::string text = read_input_file(file);
   const ImportFormat format = calibration::guessed_format(text, file);
   if (format != ImportFormat::nccl_tests && format != ImportFormat::osu)
-    throw InputError({file},
-                     fmt::format("this is of {}, which times no all-reduces by size", name(format)),
-                     "give the output of all_reduce_perf or of osu_allreduce");
+    throw InputError(
+        {file},
+        fmt::format("this is a file of {}, which times no all-reduces by size", name(format)),
+        "give the output of all_reduce_perf or of osu_allreduce");
   return calibration::import_text(format, text, file, nullptr);
 }
 

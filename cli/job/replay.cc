@@ -21,7 +21,7 @@ runtime::ReplayScript script_of(const Job& job, const PredictionTable& table) {
   const simulator::ComputeTimes compute =
       compute_times({table.network.work, job.cluster.device, job.profile ? &*job.profile : nullptr,
                      job.question.precision, job.question.batch_per_rank},
-                    simulator::Reading::stated);
+                    simulator::Bound::stated);
   for (const simulator::LayerTime& layer : compute.layers)
     script.layers.push_back({layer.forward, layer.backward});
   script.update = compute.update;

@@ -67,11 +67,12 @@ struct RobustTuning {
   }
 };
 
-// Of the plans of the tuning's rows that our runtime can run, of its tuned plan, of the tuned plans of
-// sampled states, and of the runtime's. With several streams there are also plans that are tuned for streams
-// that hide half of each other's latency, and none of it. All but the runtime's are of the `all_reduces`,
-// as those of tune_job(), and all have the tuned plan's wire type. Stragglers are in the sampled states. `stop` is asked between plans. Throws InputError that names --default
-// where that cannot be timed, or is not of the job.
+// The candidates are the plans of the tuning's rows that our runtime can run, its tuned plan, the
+// tuned plans of sampled states, and the runtime's plan. With several streams, plans are added that
+// are tuned for streams that hide half of each other's latency, and none of it. All plans but the
+// runtime's use the algorithms in `all_reduces`, as those of tune_job() do. All have the wire type of
+// the tuned plan. Stragglers are part of the sampled states. `stop` is asked between plans. Throws an
+// InputError that names --default if that plan cannot be timed, or belongs to another job.
 [[nodiscard]] RobustTuning robust_tuning(const Tuning& tuning, const AskedRobust& asked,
                                          const std::vector<std::string>& all_reduces,
                                          const std::function<bool()>& stop);

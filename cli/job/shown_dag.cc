@@ -35,10 +35,10 @@ bool is_of_batch(TaskKind kind) {
 
 std::string dag_text(const Job& job, int ranks, simulator::GraphFormat format) {
   if (job.networks.size() != 1 || job.wires.size() != 1)
-    throw InputError("several networks or wire types", "a DAG is of one");
+    throw InputError("several networks or wire types", "a DAG has one of each");
   if (job.strategies.size() != 1)
     throw InputError({"--strategy"}, fmt::format("{} strategies", job.strategies.size()),
-                     "a DAG is of one, as in --strategy fused-ring");
+                     "a DAG has one, as in --strategy fused-ring");
   const LoadedNetwork& network = job.networks.front();
   if (job.plan) check_plan(*job.plan, job.plan_file, network.work, ranks);
   simulator::Predictor predictor(job.request(network, ranks, job.wires.front()));

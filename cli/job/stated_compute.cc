@@ -126,10 +126,11 @@ class Stater {
                                    const models::CalibratedThroughput& entry) {
     if (entry.sequence == 0 || entry.sequence == network.work.sequence) return network;
     if (!models::is_in_zoo(network.work.name) || network.work.sequence == 0)
-      throw InputError(fmt::format("its throughput of {} ranks is of samples of {} elements, and "
-                                   "those of the job have {}",
-                                   entry.ranks, entry.sequence, network.work.sequence),
-                       "predict with --sequence as it was measured");
+      throw InputError(
+          fmt::format("its throughput of {} ranks holds for samples of {} elements, and "
+                      "those of the job have {}",
+                      entry.ranks, entry.sequence, network.work.sequence),
+          "predict with --sequence as it was measured");
     LoadedNetwork measured = network;
     measured.work =
         models::work(models::zoo_network(network.work.name).with_sequence(entry.sequence));

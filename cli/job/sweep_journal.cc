@@ -165,7 +165,7 @@ void SweepJournal::go_on(const std::string& text) {
   if (title.size() != 2 || title.front() != schema)
     throw InputError({path, 1}, "this is no journal of a sweep", "remove it to begin anew");
   if (title.back() != options_.digest)
-    throw InputError({path}, "the journal is of another sweep, or of another version",
+    throw InputError({path}, "the journal belongs to another sweep, or to another version",
                      "resume with the files and options that it began with, or remove it");
   Line last;
   std::size_t bytes_of_lines = 0;

@@ -159,8 +159,7 @@ std::vector<std::vector<Work*>> groups_of(std::vector<Work>& works) {
   return groups;
 }
 
-// How far a row is from what calibrated it, for what nothing explains: for one that is against
-// another, from that one.
+// How far a row is from what calibrated it, or from the row `against` which it is predicted.
 struct Distance {
   double doublings = 0;
   double exposed = 0;
@@ -231,7 +230,7 @@ double beside_of(const RowJob& job, const models::Profile& profile,
   const models::Device& device = job.cluster->device;
   const auto bus = [&](int ranks) {
     return simulator::bus_bandwidth(
-        simulator::communication_cost(*job.cluster, &profile, simulator::Reading::stated, ranks),
+        simulator::communication_cost(*job.cluster, &profile, simulator::Bound::stated, ranks),
         ranks);
   };
   const simulator::Interference estimate = simulator::estimated_interference(
@@ -251,7 +250,7 @@ std::string command_of(const Work& work, const SourceParts& parts) {
   const simulator::ComputeTimes alone = simulator::compute_times(
       {job.network->work, job.cluster->device, work.profile, question.precision,
        question.batch_per_rank, 1, simulator::effects_of(*job.cluster, work.profile, false)},
-      simulator::Reading::stated);
+      simulator::Bound::stated);
   std::string text = fmt::format(
       "paceline {} --model {} --cluster {} --ranks {} --batch {} --precision {} {}{} "
       "--throughput {:.10g}",

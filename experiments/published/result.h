@@ -36,8 +36,8 @@ struct Row {
   // What two rows have in common that differ in their strategies alone; empty: nothing is.
   std::string contest = {};
   double bytes = 0;  // of an all-reduce
-  // How far it is from what was calibrated, for what nothing explains of it (fitted.h): doublings of
-  // ranks, and exposed communication as a share of the iteration.
+  // How far the row is from what was calibrated, which widens its interval (fitted.h): in doublings of
+  // ranks, and in exposed communication as a share of the iteration.
   double doublings = 0;
   double exposed = 0;
 

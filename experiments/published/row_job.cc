@@ -115,7 +115,7 @@ RowOptions row_options(const TrainingRow& row) {
   for (std::size_t at = 1; at < words.size();) read_option(options, words, at);
   check_together(options);
   if (options.question.wires.size() > 1)
-    throw InputError("--wire: a row is of one wire type", "write a row for each");
+    throw InputError("--wire: a row has one wire type", "write a row for each");
   options.question.batch_per_rank = row.batch;
   options.question.precision = row.precision;
   if (row.quantity == Quantity::minutes && (!options.length || !options.dataset))

@@ -125,8 +125,8 @@ struct Source {
 
 // Reads the tables. Clusters, networks, strategies and options are read later, where a row is
 // predicted (row_job.h). Throws InputError with file and line: for damaged tables, for an id that
-// stands twice, for a row `against` that is not there or has none of the throughput that it needs,
-// and for a series of predicted rows with nothing to calibrate on when `against` is circular.
+// stands twice, for a row `against` that is missing or lacks the throughput that is needed, and for a
+// series of predicted rows whose `against` is circular, so that no row calibrates it.
 [[nodiscard]] Source read_source(SourceFiles files);
 
 // The folder of a user. `read` gives the text of a file. Throws InputError.

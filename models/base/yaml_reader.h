@@ -1,4 +1,4 @@
-// Reading YAML that a user wrote: every fault becomes one InputError with file, line and column.
+// Bound YAML that a user wrote: every fault becomes one InputError with file, line and column.
 //
 // Private to .cc files (it shows yaml-cpp). YamlMap checks that all of its keys are known.
 #pragma once

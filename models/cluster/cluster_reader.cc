@@ -198,8 +198,7 @@ void read_shape(const YamlMap& map, const Cluster& cluster, Fabric& fabric) {
   if (nodes != cluster.nodes) {
     throw InputError(
         map.place_of_key("shape"),
-        nodes > most_ranks ? "shape is of too many nodes"
-                           : fmt::format("shape is of {} nodes", nodes),
+        nodes > most_ranks ? "shape has too many nodes" : fmt::format("shape has {} nodes", nodes),
         fmt::format("choose numbers whose product is the cluster's {}", cluster.nodes));
   }
 }

@@ -8,7 +8,7 @@
 // of intervals: operations overlap where both touch an interval.
 //
 // Why it cannot deadlock although only a window of the receives is posted, and sends are held back:
-// of all ranks that are stuck, take one, r, whose awaited receive is of the least step s, and of
+// of all ranks that are stuck, take one, r, whose awaited receive has the least step s, and among
 // those the least number j. Its sender has landed all of its steps before s, and the messages of s
 // with numbers before j, and so has issued it. If r does not post it, or cannot land it, then this
 // is for a send of its own which its peer x has not received. Either the send is

@@ -9,10 +9,10 @@
 // The block of a layer, with c_in, c_out the channels of a group of a convolution, and its bias, if it
 // has one, as one more input (convolution_2d.py, linear.py):
 //   convolution      A of c_in k_h k_w (+ 1) rows, G of c_out rows, of each group
-//   fully connected  A of inputs (+ 1) rows, G of outputs rows; so is a linear layer
+//   fully connected  A of inputs (+ 1) rows, G of outputs rows; a linear layer is the same
 //   batch norm       one matrix F over both of its parameters, of 2 c rows (batch_normalization.py).
-//                    Unit-wise blocks of 2 x 2 are of the follow-up (Osawa et al. 2020, arXiv
-//                    2002.06015), and are not modelled
+//                    Unit-wise blocks of 2 x 2 come from the follow-up (Osawa et al. 2020,
+//                    arXiv 2002.06015), and are not modelled
 //   others           none: embeddings, layer norms and the bias of a tied layer are not in the paper.
 //                    Their owner hands the summed gradients on as they are
 // The gradient of a layer becomes G^-1 dW A^-1, or F^-1 dw.

@@ -29,10 +29,11 @@ struct Thresholds {
   ServerPlacement placement = ServerPlacement::balanced;
   int streams = 1;         // buckets that may be in flight at the same time
   Bytes partition{0};      // tensors that are larger are cut into parts of this size; 0 cuts none
-  Dispatch dispatch = {};  // of the strategies of other systems; `through_host` of all
+  Dispatch dispatch = {};  // strategies of other systems; `through_host`: all strategies
   int factors_every = 1;   // iterations from one refresh of K-FAC's factors to the next
-  bool own_machines = false;  // of servers of other systems; so is the next
-  ServerTransport transport = ServerTransport::tcp;
+  bool own_machines = false;  // servers of other systems: do they have nodes of their own?
+  ServerTransport transport =
+      ServerTransport::tcp;  // servers of other systems: by what they are reached
 
   bool operator==(const Thresholds&) const = default;
 };

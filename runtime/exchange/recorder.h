@@ -25,7 +25,7 @@ class Recorder {
   [[nodiscard]] bool records(std::int64_t iteration) const {
     return iteration >= first_ && iteration < first_ + count_;
   }
-  // Ignored unless it records the iteration. `stream` is of the communication streams.
+  // Ignored if the iteration is not recorded. `stream` numbers the communication streams.
   void record(models::TaskKind kind, models::Resource resource, int index, std::int64_t iteration,
               Clock::time_point start, Clock::time_point end, int stream = 0);
 

@@ -1,7 +1,7 @@
-// A network that computes on CPUs, by oneDNN. Its passes are done when they return, and so are its
-// tokens.
+// A network that computes on CPUs, by oneDNN. Its passes are complete when they return, and its
+// tokens are complete at once.
 //
-// Activations and the working copies of the weights are of the storage type, in whatever layout is
+// Activations and the working copies of the weights have the storage type, in whatever layout is
 // fastest:
 //   fp32   Storage and arithmetic are FP32.
 //   bf16   Storage and arithmetic are BF16, and sums are accumulated in FP32, where oneDNN has BF16

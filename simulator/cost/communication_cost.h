@@ -1,7 +1,7 @@
 // What a message costs on a cluster: alpha, beta and gamma of each link, as plain numbers.
 //
 // This is the cluster as the engines see it. Figures become numbers here, at one of three
-// readings: as stated, or with every interval at its fast or slow end.
+// bounds: as stated, or with every interval at its fast or slow end.
 #pragma once
 
 #include <map>
@@ -18,8 +18,9 @@
 
 namespace paceline::simulator {
 
-// Which end of the figures' intervals a prediction reads.
-enum class Reading { stated, fast, slow };
+// The bound of the figures at which a prediction is made: each figure as stated, or the end of its
+// interval that makes iterations fast or slow.
+enum class Bound { stated, fast, slow };
 
 struct LinkCost {
   Seconds alpha;        // per message, one way
@@ -115,25 +116,24 @@ struct CommunicationCost {
 // engines find that, and what other schedules get, from the links (routes.h). A bandwidth of the
 // intra link that a profile has was measured with all of that in it, and takes its place.
 [[nodiscard]] CommunicationCost communication_cost(const models::Cluster& cluster,
-                                                   const models::Profile* profile, Reading reading,
+                                                   const models::Profile* profile, Bound bound,
                                                    int ranks = 0);
 
-// A figure of which more is faster, such as a bandwidth or an efficiency, at a reading.
+// A figure of which more is faster, such as a bandwidth or an efficiency, at a bound.
 template <class Q>
-[[nodiscard]] Q rate_at(const Figure<Q>& figure, Reading reading) {
-  if (reading == Reading::stated) return figure.value;
-  return reading == Reading::fast ? figure.high : figure.low;
+[[nodiscard]] Q rate_at(const Figure<Q>& figure, Bound bound) {
+  if (bound == Bound::stated) return figure.value;
+  return bound == Bound::fast ? figure.high : figure.low;
 }
 
-// A figure of which more is slower, such as a time, at a reading.
+// A figure of which more is slower, such as a time, at a bound.
 template <class Q>
-[[nodiscard]] Q cost_at(const Figure<Q>& figure, Reading reading) {
-  if (reading == Reading::stated) return figure.value;
-  return reading == Reading::fast ? figure.low : figure.high;
+[[nodiscard]] Q cost_at(const Figure<Q>& figure, Bound bound) {
+  if (bound == Bound::stated) return figure.value;
+  return bound == Bound::fast ? figure.low : figure.high;
 }
 
 // Bytes per second that a memory-bound kernel moves.
-[[nodiscard]] BytesPerSecond effective_memory_bandwidth(const models::Device& device,
-                                                        Reading reading);
+[[nodiscard]] BytesPerSecond effective_memory_bandwidth(const models::Device& device, Bound bound);
 
 }  // namespace paceline::simulator

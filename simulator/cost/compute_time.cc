@@ -24,12 +24,12 @@ using models::Precision;
 constexpr double least_transferred = 0.45;
 constexpr double most_transferred = 2.2;
 
-FlopsPerSecond peak(const models::Device& device, Precision precision, Reading reading) {
-  FlopsPerSecond best = rate_at(device.fp32, reading);
-  if (device.tf32) best = std::max(best, rate_at(*device.tf32, reading));
+FlopsPerSecond peak(const models::Device& device, Precision precision, Bound bound) {
+  FlopsPerSecond best = rate_at(device.fp32, bound);
+  if (device.tf32) best = std::max(best, rate_at(*device.tf32, bound));
   if (precision == Precision::mixed) {
     for (const auto& rate : {device.fp16, device.fp16_tensor}) {
-      if (rate) best = std::max(best, rate_at(*rate, reading));
+      if (rate) best = std::max(best, rate_at(*rate, bound));
     }
   }
   return best;
@@ -63,18 +63,18 @@ void scale(ComputeTimes& times, double factor) {
 }
 
 // Takes the calibrated update of the network, if there is one.
-bool take_update(const ComputeRequest& request, Reading reading, ComputeTimes& times) {
+bool take_update(const ComputeRequest& request, Bound bound, ComputeTimes& times) {
   for (const models::CalibratedUpdate& entry : request.profile->updates) {
     if (entry.network != request.network.name || entry.precision != request.precision) continue;
-    times.update = cost_at(entry.time, reading);
+    times.update = cost_at(entry.time, bound);
     return true;
   }
   return false;
 }
 
-std::optional<ComputeTimes> layer_profile_times(const ComputeRequest& request, Reading reading) {
+std::optional<ComputeTimes> layer_profile_times(const ComputeRequest& request, Bound bound) {
   if (request.profile == nullptr) return std::nullopt;
-  ComputeTimes times = roofline_times(request, reading);
+  ComputeTimes times = roofline_times(request, bound);
   std::vector<LayerTime> beside = times.layers;
   std::size_t found = 0;
   std::size_t found_beside = 0;
@@ -85,18 +85,18 @@ std::optional<ComputeTimes> layer_profile_times(const ComputeRequest& request, R
     if (!applies) continue;
     for (std::size_t i = 0; i < times.layers.size(); ++i) {
       if (request.network.layers[i].name != entry.layer) continue;
-      times.layers[i] = {cost_at(entry.forward, reading), cost_at(entry.backward, reading)};
+      times.layers[i] = {cost_at(entry.forward, bound), cost_at(entry.backward, bound)};
       ++found;
       beside[i] = times.layers[i];
       if (!entry.forward_beside_traffic || !entry.backward_beside_traffic) continue;
-      beside[i] = {cost_at(*entry.forward_beside_traffic, reading),
-                   cost_at(*entry.backward_beside_traffic, reading)};
+      beside[i] = {cost_at(*entry.forward_beside_traffic, bound),
+                   cost_at(*entry.backward_beside_traffic, bound)};
       ++found_beside;
     }
   }
   if (found == 0) return std::nullopt;
   if (found_beside > 0) times.beside_traffic = std::move(beside);
-  const bool has_update = take_update(request, reading, times);
+  const bool has_update = take_update(request, bound, times);
   const bool has_all = found == times.layers.size();
   times.source =
       fmt::format("{} of {} layers{} as calibrated in profile {}{}{}", found, times.layers.size(),
@@ -139,12 +139,12 @@ std::vector<const models::CalibratedThroughput*> throughputs(const ComputeReques
   return found;
 }
 
-Seconds sample_time(const models::CalibratedThroughput& entry, Reading reading) {
-  return 1.0 / rate_at(entry.samples, reading);
+Seconds sample_time(const models::CalibratedThroughput& entry, Bound bound) {
+  return 1.0 / rate_at(entry.samples, bound);
 }
 
-Seconds batch_time(const models::CalibratedThroughput& entry, Reading reading) {
-  return entry.batch_per_rank * sample_time(entry, reading);
+Seconds batch_time(const models::CalibratedThroughput& entry, Bound bound) {
+  return entry.batch_per_rank * sample_time(entry, bound);
 }
 
 // Whether it is a layer of matrix products, with which its norm and activation go.
@@ -174,16 +174,15 @@ struct FixedTime {
 };
 
 FixedTime fixed_time(const ComputeRequest& request,
-                     const std::vector<const models::CalibratedThroughput*>& known,
-                     Reading reading) {
+                     const std::vector<const models::CalibratedThroughput*>& known, Bound bound) {
   constexpr double most = 0.8;
   const models::CalibratedThroughput& nearest = *known.front();
-  const Seconds time = batch_time(nearest, reading);
+  const Seconds time = batch_time(nearest, bound);
   const auto other = std::find_if(known.begin(), known.end(), [&](const auto* entry) {
     return entry->batch_per_rank != nearest.batch_per_rank;
   });
   if (other != known.end()) {
-    const Seconds slope = (time - batch_time(**other, reading)) /
+    const Seconds slope = (time - batch_time(**other, bound)) /
                           static_cast<double>(nearest.batch_per_rank - (*other)->batch_per_rank);
     return {std::clamp(time - nearest.batch_per_rank * slope, Seconds{0}, most * time),
             fmt::format("by the line through batch {} and {}", nearest.batch_per_rank,
@@ -195,14 +194,14 @@ FixedTime fixed_time(const ComputeRequest& request,
   const bool is_larger = request.batch_per_rank > nearest.batch_per_rank;
   const Figure<Seconds>& launch = request.effects->layer_launch;
   const Seconds each =
-      launch_share(request) * (is_larger ? rate_at(launch, reading) : cost_at(launch, reading));
+      launch_share(request) * (is_larger ? rate_at(launch, bound) : cost_at(launch, bound));
   const Seconds all = std::min(most * time, layers_with_weights(request.network) * each);
   return {all, fmt::format("{} of it do not grow with the batch", to_text(all))};
 }
 
 // The stated roofline, with the time of each layer that does not grow with the batch.
 ComputeTimes structural_times(const ComputeRequest& request) {
-  ComputeTimes times = roofline_times(request, Reading::stated);
+  ComputeTimes times = roofline_times(request, Bound::stated);
   if (request.effects != nullptr) {
     const Seconds fixed = launch_share(request) * request.effects->layer_launch.value;
     for (std::size_t i = 0; i < times.layers.size(); ++i) {
@@ -230,12 +229,12 @@ Seconds structural_total(const ComputeRequest& request, const models::NetworkWor
       .total();
 }
 
-// The time of a batch of samples of the request's length over that of samples of the entry's: the
-// ratio of structural times, where the network is of the zoo, whose samples can have any length. The
-// ratio of lengths, which leaves attention out, is the other end of the interval, and the value of
-// other networks. Throws InputError if the network reads no sequence.
+// The time of a batch whose samples have the request's length, over that of a batch whose samples have
+// the entry's length. For a network of the zoo, whose samples can have any length, it is the ratio of
+// structural times; the ratio of lengths, which leaves attention out, is the other end of the interval.
+// For other networks it is the ratio of lengths. Throws InputError if the network reads no sequence.
 double length_ratio(const ComputeRequest& request, const models::CalibratedThroughput& entry,
-                    Reading reading) {
+                    Bound bound) {
   if (request.network.sequence == 0)
     throw InputError(fmt::format("profile {}: a throughput of {} is of samples of {} elements, and "
                                  "the network reads no sequence",
@@ -246,30 +245,29 @@ double length_ratio(const ComputeRequest& request, const models::CalibratedThrou
   if (!models::is_in_zoo(entry.network)) return by_length;
   const double by_roofline = structural_total(request, request.network, entry.batch_per_rank) /
                              structural_total(request, as_measured(entry), entry.batch_per_rank);
-  return reading == Reading::stated ? by_roofline
-         : reading == Reading::fast ? std::min(by_roofline, by_length)
-                                    : std::max(by_roofline, by_length);
+  return bound == Bound::stated ? by_roofline
+         : bound == Bound::fast ? std::min(by_roofline, by_length)
+                                : std::max(by_roofline, by_length);
 }
 
-std::optional<ComputeTimes> throughput_times(const ComputeRequest& request, Reading reading) {
+std::optional<ComputeTimes> throughput_times(const ComputeRequest& request, Bound bound) {
   if (request.profile == nullptr) return std::nullopt;
   const auto known = throughputs(request);
   if (known.empty()) return std::nullopt;
   const models::CalibratedThroughput& entry = *known.front();
-  ComputeTimes times = roofline_times(request, reading);
-  Seconds total = batch_time(entry, reading);
+  ComputeTimes times = roofline_times(request, bound);
+  Seconds total = batch_time(entry, bound);
   std::string transfer;
   if (entry.batch_per_rank != request.batch_per_rank) {
-    const FixedTime fixed = fixed_time(request, known, reading);
+    const FixedTime fixed = fixed_time(request, known, bound);
     total = fixed.time + (static_cast<double>(request.batch_per_rank) / entry.batch_per_rank) *
                              (total - fixed.time);
     transfer = fmt::format(" (at batch {}; {})", entry.batch_per_rank, fixed.source);
   }
   if (!is_of_sequence(entry, request.network.sequence)) {
-    total *= length_ratio(request, entry, reading);
-    transfer +=
-        fmt::format(" (of samples of {} elements, x {:.3g} for {})", entry.sequence,
-                    length_ratio(request, entry, Reading::stated), request.network.sequence);
+    total *= length_ratio(request, entry, bound);
+    transfer += fmt::format(" (of samples of {} elements, x {:.3g} for {})", entry.sequence,
+                            length_ratio(request, entry, Bound::stated), request.network.sequence);
   }
   scale(times, total / times.total());
   times.calibrated_ranks = entry.solved_from;
@@ -279,18 +277,18 @@ std::optional<ComputeTimes> throughput_times(const ComputeRequest& request, Read
   return times;
 }
 
-std::optional<ComputeTimes> transferred_times(const ComputeRequest& request, Reading reading) {
+std::optional<ComputeTimes> transferred_times(const ComputeRequest& request, Bound bound) {
   if (request.profile == nullptr || request.profile->device != request.device.name)
     return std::nullopt;
   for (const models::CalibratedThroughput& entry : request.profile->throughputs) {
     if (entry.precision != request.precision || entry.ranks != 1 ||
         !models::is_in_zoo(entry.network))
       continue;
-    const double ratio = entry.batch_per_rank * sample_time(entry, Reading::stated) /
+    const double ratio = entry.batch_per_rank * sample_time(entry, Bound::stated) /
                          structural_total(request, as_measured(entry), entry.batch_per_rank);
-    const double spread = reading == Reading::stated ? 1
-                          : reading == Reading::fast ? least_transferred
-                                                     : most_transferred;
+    const double spread = bound == Bound::stated ? 1
+                          : bound == Bound::fast ? least_transferred
+                                                 : most_transferred;
     ComputeTimes times = structural_times(request);
     scale(times, ratio * spread);
     times.calibrated_ranks = entry.solved_from;
@@ -304,23 +302,23 @@ std::optional<ComputeTimes> transferred_times(const ComputeRequest& request, Rea
 
 // The structural times over what training steps reach of them. The ends are that share's alone, which
 // has all assumptions of the roofline in it.
-ComputeTimes reached_roofline(const ComputeRequest& request, Reading reading) {
+ComputeTimes reached_roofline(const ComputeRequest& request, Bound bound) {
   ComputeTimes times = structural_times(request);
   const Figure<double>& reached = request.precision == Precision::mixed
                                       ? request.device.roofline_efficiency_mixed
                                       : request.device.roofline_efficiency;
-  scale(times, 1 / rate_at(reached, reading));
+  scale(times, 1 / rate_at(reached, bound));
   times.source += fmt::format(", x {:.3g} ({:.3g} to {:.3g}, {}: {})", reached.value, reached.low,
                               reached.high, name(reached.provenance), reached.source);
   return times;
 }
 
 // The times of a rank that computes alone.
-ComputeTimes times_alone(const ComputeRequest& request, Reading reading) {
-  if (auto times = layer_profile_times(request, reading)) return *std::move(times);
-  if (auto times = throughput_times(request, reading)) return *std::move(times);
-  if (auto times = transferred_times(request, reading)) return *std::move(times);
-  return reached_roofline(request, reading);
+ComputeTimes times_alone(const ComputeRequest& request, Bound bound) {
+  if (auto times = layer_profile_times(request, bound)) return *std::move(times);
+  if (auto times = throughput_times(request, bound)) return *std::move(times);
+  if (auto times = transferred_times(request, bound)) return *std::move(times);
+  return reached_roofline(request, bound);
 }
 
 }  // namespace
@@ -342,12 +340,12 @@ Seconds ComputeTimes::total() const {
   return sum;
 }
 
-ComputeTimes roofline_times(const ComputeRequest& request, Reading reading) {
+ComputeTimes roofline_times(const ComputeRequest& request, Bound bound) {
   PACELINE_ASSERT(request.batch_per_rank >= 1, "a batch has samples");
   const models::Device& device = request.device;
   const Roofline roofline{
-      peak(device, request.precision, reading) * rate_at(device.compute_efficiency, reading),
-      effective_memory_bandwidth(device, reading)};
+      peak(device, request.precision, bound) * rate_at(device.compute_efficiency, bound),
+      effective_memory_bandwidth(device, bound)};
   const Bytes element = models::element_size(request.precision);
   const double batch = request.batch_per_rank;
 
@@ -373,12 +371,12 @@ ComputeTimes roofline_times(const ComputeRequest& request, Reading reading) {
   return times;
 }
 
-ComputeTimes compute_times(const ComputeRequest& request, Reading reading) {
-  ComputeTimes times = times_alone(request, reading);
+ComputeTimes compute_times(const ComputeRequest& request, Bound bound) {
+  ComputeTimes times = times_alone(request, bound);
   if (request.profile == nullptr || request.ranks == 1) return times;
   for (const models::CalibratedSlowdown& entry : request.profile->slowdowns) {
     if (entry.network != request.network.name || entry.precision != request.precision) continue;
-    scale(times, cost_at(entry.factor, reading));
+    scale(times, cost_at(entry.factor, bound));
     times.calibrated_ranks = entry.solved_from;
     times.source += fmt::format(", x {:.4g} in a job of several ranks as calibrated ({})",
                                 entry.factor.value, entry.factor.source);

@@ -106,9 +106,9 @@ struct ComputeRequest {
   const models::Effects* effects = nullptr;  // null: no time of a layer is fixed
 };
 
-[[nodiscard]] ComputeTimes compute_times(const ComputeRequest& request, Reading reading);
+[[nodiscard]] ComputeTimes compute_times(const ComputeRequest& request, Bound bound);
 
 // The roofline alone, whatever the profile says, without fixed times.
-[[nodiscard]] ComputeTimes roofline_times(const ComputeRequest& request, Reading reading);
+[[nodiscard]] ComputeTimes roofline_times(const ComputeRequest& request, Bound bound);
 
 }  // namespace paceline::simulator

@@ -9,8 +9,8 @@
 namespace paceline::simulator {
 namespace {
 
-double at(const Prior& prior, Reading reading, bool faster_if_larger) {
-  return read_prior(prior, reading, faster_if_larger);
+double at(const Prior& prior, Bound bound, bool faster_if_larger) {
+  return read_prior(prior, bound, faster_if_larger);
 }
 
 constexpr Prior message_of_rank_s{2e-6, 1e-6, 10e-6};
@@ -31,31 +31,31 @@ Seconds tree_latency(int ranks, const CommunicationCost& cost) {
 }  // namespace
 
 Seconds negotiation_time(models::Negotiation negotiation, int ranks, int gradients,
-                         const CommunicationCost& cost, Reading reading) {
+                         const CommunicationCost& cost, Bound bound) {
   if (ranks == 1) return Seconds{0};
   switch (negotiation) {
     case models::Negotiation::none:
       break;
     case models::Negotiation::messages:
-      return Seconds{at(message_of_rank_s, reading, false) * ranks};
+      return Seconds{at(message_of_rank_s, bound, false) * ranks};
     case models::Negotiation::gather:
       return 2 * tree_latency(ranks, cost) +
-             Seconds{at(gradient_of_rank_s, reading, false) * gradients * ranks};
+             Seconds{at(gradient_of_rank_s, bound, false) * gradients * ranks};
     case models::Negotiation::bits:
-      return at(small_all_reduces, reading, false) * tree_latency(ranks, cost);
+      return at(small_all_reduces, bound, false) * tree_latency(ranks, cost);
   }
   return Seconds{0};
 }
 
-Seconds hand_over_time(models::System system, Reading reading) {
-  return system == models::System::p3 ? Seconds{at(p3_slice_s, reading, false)} : Seconds{0};
+Seconds hand_over_time(models::System system, Bound bound) {
+  return system == models::System::p3 ? Seconds{at(p3_slice_s, bound, false)} : Seconds{0};
 }
 
 ComputeTimes with_tasks(ComputeTimes compute, const models::NetworkWork& network,
-                        const models::Plan& plan, Reading reading) {
+                        const models::Plan& plan, Bound bound) {
   const auto& other = models::strategy(plan.strategy).other;
   if (plan.ranks == 1 || !other || other->system != models::System::byte_scheduler) return compute;
-  const Seconds task{at(byte_scheduler_task_s, reading, false)};
+  const Seconds task{at(byte_scheduler_task_s, bound, false)};
   for (const models::Bucket& bucket : plan.buckets) {
     const auto gradient = static_cast<std::size_t>(bucket.first_gradient);
     const auto layer = static_cast<std::size_t>(network.gradients[gradient].layer);
@@ -65,11 +65,11 @@ ComputeTimes with_tasks(ComputeTimes compute, const models::NetworkWork& network
   return compute;
 }
 
-HostWay host_way(Bytes bytes, int ranks, Reading reading) {
+HostWay host_way(Bytes bytes, int ranks, Bound bound) {
   const double others = static_cast<double>(ranks - 1) / ranks;
-  return {bytes / BytesPerSecond{at(pageable_bytes_per_s, reading, true)},
-          others * bytes / BytesPerSecond{at(summed_bytes_per_s, reading, true)},
-          at(messages_beside_threads, reading, false)};
+  return {bytes / BytesPerSecond{at(pageable_bytes_per_s, bound, true)},
+          others * bytes / BytesPerSecond{at(summed_bytes_per_s, bound, true)},
+          at(messages_beside_threads, bound, false)};
 }
 
 }  // namespace paceline::simulator

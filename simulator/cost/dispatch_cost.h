@@ -23,11 +23,11 @@ namespace paceline::simulator {
 // on while others travel. It leaves out that a plan's cycle may hold several buckets, which agree once: then each of them is
 // of about theta bytes, and its all-reduce takes a hundred times as long.
 [[nodiscard]] Seconds negotiation_time(models::Negotiation negotiation, int ranks, int gradients,
-                                       const CommunicationCost& cost, Reading reading);
+                                       const CommunicationCost& cost, Bound bound);
 
 // What a system spends to hand over one bucket, while its stream waits: P3 0.05 ms (0.02 to 0.1) for
 // ZMQ and the handling of a key (assumed), others nothing beside their negotiation.
-[[nodiscard]] Seconds hand_over_time(models::System system, Reading reading);
+[[nodiscard]] Seconds hand_over_time(models::System system, Bound bound);
 
 // Computation with what a system's own threads take from it on each rank, for each bucket: ByteScheduler
 // 0.26 ms (0.085 to 0.8), others nothing. Its hook stops the forward pass of a layer until a Python
@@ -37,7 +37,7 @@ namespace paceline::simulator {
 // iteration (byteps#339). The least is that of two GPUs without parts and credit, 13.7 ms (byteps#370);
 // the most that of VGG-16 on three, 110 images/s in place of 130, 45 ms for some 60 parts (byteps#339).
 [[nodiscard]] ComputeTimes with_tasks(ComputeTimes compute, const models::NetworkWork& network,
-                                      const models::Plan& plan, Reading reading);
+                                      const models::Plan& plan, Bound bound);
 
 // The copies of a bucket to the host and back, and its sum there, one after the other (Horovod without
 // NCCL, nccl_operations.cc: the host's buffer is not pinned).
@@ -52,6 +52,6 @@ struct HostWay {
   Seconds sum;
   double messages = 1;  // times as long as the all-reduce takes alone
 };
-[[nodiscard]] HostWay host_way(Bytes bytes, int ranks, Reading reading);
+[[nodiscard]] HostWay host_way(Bytes bytes, int ranks, Bound bound);
 
 }  // namespace paceline::simulator

@@ -23,15 +23,15 @@ double squared(std::int64_t rows) {
 
 class Kfac {
  public:
-  Kfac(const KfacRequest& request, const RingTimes& rings, Reading reading)
+  Kfac(const KfacRequest& request, const RingTimes& rings, Bound bound)
       : request_(request),
         rings_(rings),
         use_(*request.plan.k_fac()),
         blocks_(models::fisher_blocks(request.network)),
         owners_(models::owners_of(blocks_, request.plan.ranks, use_.owners)),
-        flops_(rate_at(request.device.fp32, reading) *
-               rate_at(request.device.compute_efficiency, reading)),
-        memory_(effective_memory_bandwidth(request.device, reading)) {}
+        flops_(rate_at(request.device.fp32, bound) *
+               rate_at(request.device.compute_efficiency, bound)),
+        memory_(effective_memory_bandwidth(request.device, bound)) {}
 
   [[nodiscard]] KfacTimes times() const {
     KfacTimes times;
@@ -243,9 +243,9 @@ Seconds KfacTimes::communication(Seconds backward) const {
   return std::max(Seconds{0}, inputs.total() - backward) + reduced.total() + gathered.total();
 }
 
-KfacTimes k_fac_times(const KfacRequest& request, const RingTimes& rings, Reading reading) {
+KfacTimes k_fac_times(const KfacRequest& request, const RingTimes& rings, Bound bound) {
   PACELINE_ASSERT(request.plan.k_fac() != nullptr, "the plan is one of K-FAC");
-  return Kfac(request, rings, reading).times();
+  return Kfac(request, rings, bound).times();
 }
 
 }  // namespace paceline::simulator

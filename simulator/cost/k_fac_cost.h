@@ -111,6 +111,6 @@ struct KfacTimes {
 // The plan must be one of K-FAC for the network. `rings` is not asked on one rank. O(layers log layers)
 // and two to four calls of `rings`.
 [[nodiscard]] KfacTimes k_fac_times(const KfacRequest& request, const RingTimes& rings,
-                                    Reading reading);
+                                    Bound bound);
 
 }  // namespace paceline::simulator

@@ -46,8 +46,8 @@ struct Growth {
   double least;
   double most;
 
-  [[nodiscard]] double at(Reading reading) const {
-    return reading == Reading::stated ? stated : reading == Reading::fast ? least : most;
+  [[nodiscard]] double at(Bound bound) const {
+    return bound == Bound::stated ? stated : bound == Bound::fast ? least : most;
   }
 };
 
@@ -80,7 +80,7 @@ bool has_library_curve(const models::Profile* profile, models::Library library) 
 
 std::optional<LibraryCurve> LibraryCurve::find(const models::Profile* profile,
                                                models::Library library, const LibraryJob& job,
-                                               Reading reading) {
+                                               Bound bound) {
   if (!has_library_curve(profile, library)) return std::nullopt;
   const auto best = [&](bool between_nodes) {
     // Less is better.
@@ -100,26 +100,26 @@ std::optional<LibraryCurve> LibraryCurve::find(const models::Profile* profile,
   if (curve == nullptr && !job.between_nodes && library != models::Library::nccl)
     curve = best(true);
   if (curve == nullptr) return std::nullopt;
-  return LibraryCurve(*curve, library, job, reading);
+  return LibraryCurve(*curve, library, job, bound);
 }
 
 LibraryCurve::LibraryCurve(const CalibratedCurve& curve, models::Library library,
-                           const LibraryJob& job, Reading reading)
+                           const LibraryJob& job, Bound bound)
     : curve_(curve),
       library_(library),
       job_(job),
-      reading_(reading),
-      alpha_factor_(alpha_growth(curve.ranks, std::max(2, job.ranks)).at(reading)),
-      beta_factor_(beta_growth(curve.ranks, std::max(2, job.ranks)).at(reading)) {}
+      bound_(bound),
+      alpha_factor_(alpha_growth(curve.ranks, std::max(2, job.ranks)).at(bound)),
+      beta_factor_(beta_growth(curve.ranks, std::max(2, job.ranks)).at(bound)) {}
 
 Seconds LibraryCurve::time(Bytes bytes) const {
   if (job_.ranks == 1) return Seconds{0};
   const models::CurvePiece& piece = curve_.piece(bytes);
-  const Seconds time = alpha_factor_ * cost_at(piece.alpha, reading_) +
-                       beta_factor_ * (bytes * cost_at(piece.beta, reading_));
-  if (reading_ == Reading::stated) return time;
+  const Seconds time = alpha_factor_ * cost_at(piece.alpha, bound_) +
+                       beta_factor_ * (bytes * cost_at(piece.beta, bound_));
+  if (bound_ == Bound::stated) return time;
   const double misfit = normal_reach * curve_.misfit() * (1 + doublings_outside(curve_, bytes));
-  return reading_ == Reading::slow ? time * (1 + misfit) : time / (1 + misfit);
+  return bound_ == Bound::slow ? time * (1 + misfit) : time / (1 + misfit);
 }
 
 std::string LibraryCurve::described(Bytes least, Bytes most) const {

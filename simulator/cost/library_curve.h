@@ -32,14 +32,14 @@ struct LibraryJob {
 
 class LibraryCurve {
  public:
-  // The curve of the profile that serves the library best, read at `reading`:
+  // The curve of the profile that serves the library best, read at `bound`:
   // of those between nodes if the job is, else within a node, the one whose ranks are nearest by
   // ratio; of several, one of the wire type. A job within a node falls back to a curve between
   // nodes, except for NCCL, whose own model knows better. Curves of "mpi", as OSU's are, serve Open
   // MPI where there is none of "open-mpi". None if there is no such curve.
   [[nodiscard]] static std::optional<LibraryCurve> find(const models::Profile* profile,
                                                         models::Library library,
-                                                        const LibraryJob& job, Reading reading);
+                                                        const LibraryJob& job, Bound bound);
 
   [[nodiscard]] Seconds time(Bytes bytes) const;
   // "its calibrated curve", and whatever of it is not the job's: " of 8 ranks, scaled to 64",
@@ -50,13 +50,13 @@ class LibraryCurve {
 
  private:
   LibraryCurve(const models::CalibratedCurve& curve, models::Library library, const LibraryJob& job,
-               Reading reading);
+               Bound bound);
 
   models::CalibratedCurve curve_;
   models::Library library_;
   LibraryJob job_;
-  Reading reading_;
-  double alpha_factor_ = 1;  // to the job's ranks, at the reading
+  Bound bound_;
+  double alpha_factor_ = 1;  // to the job's ranks, at the bound
   double beta_factor_ = 1;
 };
 

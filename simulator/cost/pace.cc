@@ -12,10 +12,10 @@ void slow_down(LinkCost& link, const Pace& pace) {
 }  // namespace
 
 CommunicationCost paced_cost(const models::Cluster& cluster, const models::Profile* profile,
-                             Reading reading, int ranks, const Pace& pace) {
-  CommunicationCost cost = communication_cost(cluster, profile, reading, ranks);
+                             Bound bound, int ranks, const Pace& pace) {
+  CommunicationCost cost = communication_cost(cluster, profile, bound, ranks);
   if (!pace.is_measured) return cost;
-  const CommunicationCost stated = communication_cost(cluster, profile, Reading::stated, ranks);
+  const CommunicationCost stated = communication_cost(cluster, profile, Bound::stated, ranks);
   cost.intra = stated.intra;
   slow_down(cost.intra, pace);
   if (!pace.between_nodes && cluster.has_nic()) return cost;

@@ -15,18 +15,18 @@ struct Pace {
   bool between_nodes = false;
 };
 
-// The reading of figures that a pace multiplies: the stated one, for their interval is of what the
-// pace tells.
-[[nodiscard]] constexpr Reading node_reading(const Pace& pace, Reading reading) {
-  return pace.is_measured ? Reading::stated : reading;
+// The bound of figures that a pace multiplies. It is the stated one if the pace was measured, because
+// the pace then has the interval.
+[[nodiscard]] constexpr Bound node_bound(const Pace& pace, Bound bound) {
+  return pace.is_measured ? Bound::stated : bound;
 }
-[[nodiscard]] constexpr Reading network_reading(const Pace& pace, Reading reading) {
-  return pace.is_measured && pace.between_nodes ? Reading::stated : reading;
+[[nodiscard]] constexpr Bound network_bound(const Pace& pace, Bound bound) {
+  return pace.is_measured && pace.between_nodes ? Bound::stated : bound;
 }
 
 // communication_cost() at that pace.
 [[nodiscard]] CommunicationCost paced_cost(const models::Cluster& cluster,
-                                           const models::Profile* profile, Reading reading,
-                                           int ranks, const Pace& pace);
+                                           const models::Profile* profile, Bound bound, int ranks,
+                                           const Pace& pace);
 
 }  // namespace paceline::simulator

@@ -10,10 +10,9 @@ struct Prior {
 };
 
 // `faster_if_larger` says which end of the interval is the fast one.
-[[nodiscard]] constexpr double read_prior(const Prior& prior, Reading reading,
-                                          bool faster_if_larger) {
-  if (reading == Reading::stated) return prior.value;
-  return (reading == Reading::fast) == faster_if_larger ? prior.high : prior.low;
+[[nodiscard]] constexpr double read_prior(const Prior& prior, Bound bound, bool faster_if_larger) {
+  if (bound == Bound::stated) return prior.value;
+  return (bound == Bound::fast) == faster_if_larger ? prior.high : prior.low;
 }
 
 }  // namespace paceline::simulator

@@ -60,8 +60,8 @@ SecondsPerByte ring_beta(const CommunicationCost& cost, int ranks) {
 
 class Phases {
  public:
-  Phases(const ServedBucket& bucket, const CommunicationCost& cost, Reading reading)
-      : bucket_(bucket), cost_(cost), reading_(reading) {
+  Phases(const ServedBucket& bucket, const CommunicationCost& cost, Bound bound)
+      : bucket_(bucket), cost_(cost), bound_(bound) {
     in_node_ = std::min(bucket.ranks, cost.ranks_per_node);
     machines_ = (bucket.ranks - 1) / cost.ranks_per_node + 1;
   }
@@ -181,12 +181,12 @@ class Phases {
   }
 
   [[nodiscard]] BytesPerSecond at(const Prior& prior, bool faster_if_larger) const {
-    return BytesPerSecond{read_prior(prior, reading_, faster_if_larger)};
+    return BytesPerSecond{read_prior(prior, bound_, faster_if_larger)};
   }
 
   const ServedBucket& bucket_;
   const CommunicationCost& cost_;
-  Reading reading_;
+  Bound bound_;
   int in_node_;
   int machines_;
   std::vector<ServedPhase> phases_;
@@ -201,8 +201,8 @@ Seconds longest(const ServedPhase& phase) {
 }  // namespace
 
 std::vector<ServedPhase> served_phases(const ServedBucket& bucket, const CommunicationCost& cost,
-                                       Reading reading) {
-  return Phases(bucket, cost, reading).all();
+                                       Bound bound) {
+  return Phases(bucket, cost, bound).all();
 }
 
 Seconds time_alone(const std::vector<ServedPhase>& phases) {

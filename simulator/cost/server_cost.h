@@ -88,8 +88,7 @@ struct ServedBucket {
 
 // The phases of a bucket on more than one rank. At least one.
 [[nodiscard]] std::vector<ServedPhase> served_phases(const ServedBucket& bucket,
-                                                     const CommunicationCost& cost,
-                                                     Reading reading);
+                                                     const CommunicationCost& cost, Bound bound);
 
 // From the first phase to the last, with nothing else on its way.
 [[nodiscard]] Seconds time_alone(const std::vector<ServedPhase>& phases);

@@ -25,7 +25,7 @@ namespace paceline::simulator {
 class CollectiveTimer {
  public:
   // The step engine prepares `most_messages` for a schedule at most. `schedules` are shared with
-  // timers at other readings of the figures, or with other engines.
+  // timers at other bounds of the figures, or with other engines.
   explicit CollectiveTimer(
       const CommunicationCost& cost, EngineKind kind = EngineKind::step,
       std::int64_t most_messages = most_prepared_messages,

@@ -22,7 +22,7 @@ struct MessageCount {
 [[nodiscard]] double followed_messages(const models::Schedule& schedule,
                                        const CommunicationCost& cost);
 
-// A row of a table that answers at once may follow this many messages, in all readings together. The
+// A row of a table that answers at once may follow this many messages, at all bounds together. The
 // flow engine follows 0.8 to 7 million messages a second (November 2026, a 2-core EPYC VM), and so
 // such a row takes 10 to 100 ms.
 inline constexpr double most_followed_in_time = 75'000;
@@ -31,7 +31,7 @@ inline constexpr double most_followed_in_time = 75'000;
 inline constexpr double most_followed_when_asked = 750'000;
 // The same for a row that was named, without an engine: half a minute at most.
 inline constexpr double most_followed_when_named = 12'000'000;
-// Whatever was asked for, buckets that travel together may have this many messages in one reading. The
+// Whatever was asked for, buckets that travel together may have this many messages at one bound. The
 // flow engine keeps about 250 bytes for each, which makes 1 GB.
 inline constexpr double most_followed_together = 4'000'000;
 inline constexpr double bytes_of_a_followed_message = 250;

@@ -70,15 +70,15 @@ const Figure<Seconds>& nccl_tcp_step() {
   return step;
 }
 
-NcclTables with_practical_latencies(NcclTables tables, const models::Cluster& cluster,
-                                    Reading reading, const Pace& pace) {
+NcclTables with_practical_latencies(NcclTables tables, const models::Cluster& cluster, Bound bound,
+                                    const Pace& pace) {
   const auto slow_down = [](NcclTables::Pair& pair, double factor, double small) {
     for (NcclTables::Row& row : pair) {
       const double host = (small - 1) * row[static_cast<std::size_t>(NcclProtocol::ll)];
       for (double& latency : row) latency = factor * std::max(0.0, latency + host);
     }
   };
-  const double node = cost_at(nccl_latency_factor(), node_reading(pace, reading));
+  const double node = cost_at(nccl_latency_factor(), node_bound(pace, bound));
   for (NcclTables::Pair* const pair :
        {&tables.base_latency_us, &tables.nvlink_latency_us, &tables.pci_latency_us})
     slow_down(*pair, node, pace.latency);
@@ -88,7 +88,7 @@ NcclTables with_practical_latencies(NcclTables tables, const models::Cluster& cl
   rules.net_overhead_simple =
       std::max(0.0, rules.net_overhead_simple + pace.latency - 1) / pace.latency;
 
-  const Reading network = network_reading(pace, reading);
+  const Bound network = network_bound(pace, bound);
   const double network_pace = pace.between_nodes ? pace.latency : 1;
   slow_down(tables.network_latency_us, cost_at(nccl_latency_factor(), network), network_pace);
   const bool is_efa = cluster.nic.is(models::LinkKind::efa);
@@ -108,9 +108,9 @@ NcclTables with_practical_latencies(NcclTables tables, const models::Cluster& cl
 }
 
 NcclPractice::NcclPractice(const NcclTables& tables, const models::Cluster& cluster, int ranks,
-                           const CommunicationCost& cost, Reading reading, const Pace& pace)
+                           const CommunicationCost& cost, Bound bound, const Pace& pace)
     : model_(tables, cluster, ranks),
-      slowed_(with_practical_latencies(tables, cluster, reading, pace), cluster, ranks) {
+      slowed_(with_practical_latencies(tables, cluster, bound, pace), cluster, ranks) {
   // The hosts of a platform have links of their own, and no node around them.
   if (ranks == 1 || cluster.platform != nullptr) return;
   const int on_a_node = std::min(ranks, cluster.ranks_per_node);
@@ -124,18 +124,18 @@ NcclPractice::NcclPractice(const NcclTables& tables, const models::Cluster& clus
   for (const NcclAlgorithm algorithm : nccl_algorithms) {
     const NcclGraph& graph = model_.graph(algorithm);
     double eta = algorithm == NcclAlgorithm::tree ? 1 : std::numeric_limits<double>::infinity();
-    const auto bound = [&](BytesPerSecond links, double channel_gbps) {
+    const auto limit = [&](BytesPerSecond links, double channel_gbps) {
       eta = std::min(eta, links.value() / (giga * channel_gbps * graph.channels));
     };
-    if (node) bound(*node, graph.intra_gbps);
-    if (model_.nodes() > 1) bound(network_bandwidth(cost, nics), graph.inter_gbps);
+    if (node) limit(*node, graph.intra_gbps);
+    if (model_.nodes() > 1) limit(network_bandwidth(cost, nics), graph.inter_gbps);
     eta_[index(algorithm)] = eta;
   }
   const std::optional<NcclNvls> nvls = nccl_nvls(model_, cluster);
   if (!nvls || !node) return;
   const Seconds host = slowed_.latency(NcclAlgorithm::tree, NcclProtocol::ll) -
                        model_.latency(NcclAlgorithm::tree, NcclProtocol::ll);
-  const double factor = cost_at(nccl_nvls_latency_factor(), node_reading(pace, reading));
+  const double factor = cost_at(nccl_nvls_latency_factor(), node_bound(pace, bound));
   switched_ = {.own = *nvls,
                .latency = std::max(Seconds{0},
                                    factor * nvls->latency + (pace.is_measured ? host : Seconds{0})),

@@ -54,16 +54,16 @@ namespace paceline::simulator {
 // What waiting for a completion adds to a step of protocol Simple over EFA.
 inline constexpr Seconds nccl_efa_completion{3e-6};
 
-// The tables with the latencies of practice at a reading, and at the pace of what was measured.
+// The tables with the latencies of practice at a bound, and at the pace of what was measured.
 [[nodiscard]] NcclTables with_practical_latencies(NcclTables tables, const models::Cluster& cluster,
-                                                  Reading reading, const Pace& pace = {});
+                                                  Bound bound, const Pace& pace = {});
 
 class NcclPractice {
  public:
-  // `cost` is that of the cluster for these ranks at `reading` and `pace`, with whatever a profile
+  // `cost` is that of the cluster for these ranks at `bound` and `pace`, with whatever a profile
   // calibrated. Throws as NcclModel does.
   NcclPractice(const NcclTables& tables, const models::Cluster& cluster, int ranks,
-               const CommunicationCost& cost, Reading reading, const Pace& pace = {});
+               const CommunicationCost& cost, Bound bound, const Pace& pace = {});
 
   // The time of NCCL's choice, NVLS among it; 0 for one rank. With `only`, of its choice among the protocols of
   // that algorithm, as NCCL_ALGO makes it.

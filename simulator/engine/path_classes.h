@@ -1,10 +1,10 @@
 // Kinds of messages: those that take the same time whatever the figures of the links are.
 //
 // A message's time rests on how far it goes, which says what alpha it has, and on how much of the
-// bucket passes each of its links. Links of one rate have one bandwidth at every reading of the
+// bucket passes each of its links. Links of one rate have one bandwidth at every bound of the
 // figures, so that of the links of one rate the one with the largest load alone matters. A schedule
 // has few kinds of messages, and what a kind takes follows from the figures at once: a schedule is
-// prepared once for all readings.
+// prepared once for all bounds.
 #pragma once
 
 #include <cstddef>

@@ -44,7 +44,7 @@ class Routes {
   }
   [[nodiscard]] std::string link_name(int link) const;
 
-  // How far a message goes, which says what alpha it has at the figures of any reading.
+  // How far a message goes, which says what alpha it has at the figures of any bound.
   struct Distance {
     int hops = 0;        // 0 inside a node; else those that add to alpha, from 1
     double alpha_s = 0;  // of the way itself, on a platform

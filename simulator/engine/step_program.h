@@ -1,5 +1,5 @@
 // A schedule as the step engine walks through it: runs of alike steps between positions, whatever
-// the figures of the links are. It is made once for all readings of a cluster's figures.
+// the figures of the links are. It is made once for all bounds of a cluster's figures.
 #pragma once
 
 #include <cstdint>

@@ -85,8 +85,7 @@ std::vector<std::string> notes_of(const models::Plan& plan, const HorovodSetting
   if (settings.hierarchical)
     notes.emplace_back(
         "Horovod's hierarchical all-reduce goes between nodes by MPI, through the host's memory; "
-        "the "
-        "prediction is of one between GPUs");
+        "the prediction is for one between GPUs");
   if (plan.wire != models::WireType::fp32)
     notes.push_back(
         fmt::format("{} on the wire is the script's: compression=hvd.Compression.fp16{}",

@@ -19,7 +19,7 @@
 namespace paceline::simulator {
 namespace {
 
-constexpr std::array readings = {Reading::stated, Reading::fast, Reading::slow};
+constexpr std::array bounds = {Bound::stated, Bound::fast, Bound::slow};
 
 constexpr std::array<std::pair<std::string_view, std::optional<NcclAlgorithm>>, 3> nccl_names = {
     {{"nccl", std::nullopt},
@@ -72,14 +72,14 @@ AllReduceTimer::AllReduceTimer(const AllReduceRequest& request) : request_(reque
 AllReduceTime AllReduceTimer::with_interval(Timers& timers, const Parts& parts,
                                             std::string timed_by) const {
   const auto whole = [](const NcclTime& time) { return time.latency + time.transfer; };
-  const NcclTime stated = parts(timers, Reading::stated);
+  const NcclTime stated = parts(timers, Bound::stated);
   const Seconds time = whole(stated);
   if (time <= Seconds{0}) return predicted(time, time, time, time, std::move(timed_by));
   const AllReduceSpread spread = all_reduce_spread(timers.pace.is_measured);
   const double unexplained = std::hypot(spread.latency * (stated.latency / time),
                                         spread.transfer * (stated.transfer / time));
-  const Seconds fast = std::min(time, whole(parts(timers, Reading::fast)));
-  const Seconds slow = std::max(time, whole(parts(timers, Reading::slow)));
+  const Seconds fast = std::min(time, whole(parts(timers, Bound::fast)));
+  const Seconds slow = std::max(time, whole(parts(timers, Bound::slow)));
   return predicted(time, time / reach(time, fast, unexplained),
                    time * reach(time, slow, unexplained), stated.latency, std::move(timed_by));
 }
@@ -90,9 +90,8 @@ const models::PlannedSchedule& AllReduceTimer::chosen(std::string_view algorithm
   const bool in_time = request_.time_budget == TimeBudget::bounded;
   const int ranks = options.ranks;
   const auto new_engine = [&](EngineKind kind) {
-    return CollectiveTimer(
-        paced_cost(request_.cluster, request_.profile, Reading::stated, ranks, {}), kind,
-        in_time ? most_prepared_in_time : most_prepared_messages);
+    return CollectiveTimer(paced_cost(request_.cluster, request_.profile, Bound::stated, ranks, {}),
+                           kind, in_time ? most_prepared_in_time : most_prepared_messages);
   };
   auto at = choices_.find(ranks);
   if (at == choices_.end())
@@ -119,45 +118,45 @@ AllReduceTime AllReduceTimer::by_engine(std::string_view algorithm, models::Sche
   const auto paced = [&](const Pace& pace, const MeasuredAllReduce& of) {
     models::ScheduleOptions measured = options;
     measured.ranks = of.ranks;
-    return engine_at(pace, of.ranks, Reading::stated)
+    return engine_at(pace, of.ranks, Bound::stated)
         .time(chosen(algorithm, measured, of.bytes), of.bytes);
   };
   Timers& timers = timers_for(models::described(algorithm, options), paced);
-  const auto parts = [&](Timers& at, Reading reading) {
-    CollectiveTimer& engine = at.engines.at(reading);
+  const auto parts = [&](Timers& at, Bound bound) {
+    CollectiveTimer& engine = at.engines.at(bound);
     const Seconds latency = engine.time(schedule, Bytes{0});
     return NcclTime{latency, engine.time(schedule, bytes) - latency};
   };
   AllReduceTime time =
-      with_interval(timers, parts, described(timers.engines.at(Reading::stated).engine(schedule)));
+      with_interval(timers, parts, described(timers.engines.at(Bound::stated).engine(schedule)));
   time.all_reduce = models::described(schedule);
   return time;
 }
 
 AllReduceTime AllReduceTimer::by_nccl(NcclAllReduce all_reduce, Bytes bytes) {
   const auto paced = [&](const Pace& pace, const MeasuredAllReduce& of) {
-    return practice_at(pace, of.ranks, Reading::stated).time(of.bytes, all_reduce.only);
+    return practice_at(pace, of.ranks, Bound::stated).time(of.bytes, all_reduce.only);
   };
   Timers& timers =
       timers_for(fmt::format("nccl {}", all_reduce.only ? name(*all_reduce.only) : ""), paced);
-  const auto parts = [&](Timers& at, Reading reading) {
-    return practice(at, reading).parts(bytes, all_reduce.only);
+  const auto parts = [&](Timers& at, Bound bound) {
+    return practice(at, bound).parts(bytes, all_reduce.only);
   };
-  return with_interval(timers, parts, described(practice(timers, Reading::stated)));
+  return with_interval(timers, parts, described(practice(timers, Bound::stated)));
 }
 
 std::optional<AllReduceTime> AllReduceTimer::by_curve(models::Library library, Bytes bytes) const {
   const LibraryJob job{request_.ranks, request_.ranks > request_.cluster.ranks_per_node,
                        request_.wire};
-  const auto stated = LibraryCurve::find(request_.profile, library, job, Reading::stated);
+  const auto stated = LibraryCurve::find(request_.profile, library, job, Bound::stated);
   if (!stated) return std::nullopt;
-  const auto time = [&](Reading reading) {
-    return LibraryCurve::find(request_.profile, library, job, reading)->time(bytes);
+  const auto time = [&](Bound bound) {
+    return LibraryCurve::find(request_.profile, library, job, bound)->time(bytes);
   };
-  const Seconds value = time(Reading::stated);
+  const Seconds value = time(Bound::stated);
   const Seconds latency = std::min(value, stated->time(Bytes{0}));
-  return predicted(value, std::min(time(Reading::fast), value),
-                   std::max(time(Reading::slow), value), latency, stated->described(bytes, bytes));
+  return predicted(value, std::min(time(Bound::fast), value), std::max(time(Bound::slow), value),
+                   latency, stated->described(bytes, bytes));
 }
 
 AllReduceTime AllReduceTimer::by_name(std::string_view algorithm, models::ScheduleOptions options,
@@ -173,22 +172,22 @@ AllReduceTime AllReduceTimer::by_name(std::string_view algorithm, models::Schedu
 
 const NcclPractice& AllReduceTimer::nccl_practice() {
   const auto paced = [&](const Pace& pace, const MeasuredAllReduce& of) {
-    return practice_at(pace, of.ranks, Reading::stated).time(of.bytes);
+    return practice_at(pace, of.ranks, Bound::stated).time(of.bytes);
   };
-  return practice(timers_for("nccl ", paced), Reading::stated);
+  return practice(timers_for("nccl ", paced), Bound::stated);
 }
 
 const NcclModel& AllReduceTimer::nccl_model() {
-  return practice(unpaced(), Reading::stated).model();
+  return practice(unpaced(), Bound::stated).model();
 }
 
 double AllReduceTimer::followed(std::string_view algorithm, models::ScheduleOptions options,
                                 Bytes bytes) {
   options.ranks = request_.ranks;
   const models::PlannedSchedule& schedule = chosen(algorithm, options, bytes);
-  CollectiveTimer& engine = unpaced().engines.at(Reading::stated);
+  CollectiveTimer& engine = unpaced().engines.at(Bound::stated);
   if (engine.engine(schedule) != EngineKind::flow) return 0;
-  return readings.size() * followed_messages(schedule.schedule, engine.cost());
+  return bounds.size() * followed_messages(schedule.schedule, engine.cost());
 }
 
 AllReduceTimer::Timers& AllReduceTimer::unpaced() {
@@ -211,31 +210,29 @@ AllReduceTimer::Timers& AllReduceTimer::timers_for(const std::string& algorithm,
 
 AllReduceTimer::Timers AllReduceTimer::timers_at(const Pace& pace, int ranks) const {
   Timers timers{.pace = pace, .engines = {}, .nccl = {}};
-  for (const Reading reading : readings)
-    timers.engines.emplace(reading, engine_at(pace, ranks, reading));
+  for (const Bound bound : bounds) timers.engines.emplace(bound, engine_at(pace, ranks, bound));
   return timers;
 }
 
-CollectiveTimer AllReduceTimer::engine_at(const Pace& pace, int ranks, Reading reading) const {
+CollectiveTimer AllReduceTimer::engine_at(const Pace& pace, int ranks, Bound bound) const {
   return CollectiveTimer(
-      paced_cost(request_.cluster, request_.profile, reading, ranks, pace), request_.engine,
+      paced_cost(request_.cluster, request_.profile, bound, ranks, pace), request_.engine,
       request_.time_budget == TimeBudget::bounded ? most_prepared_in_time : most_prepared_messages);
 }
 
-NcclPractice AllReduceTimer::practice_at(const Pace& pace, int ranks, Reading reading) {
+NcclPractice AllReduceTimer::practice_at(const Pace& pace, int ranks, Bound bound) {
   if (!tables_)
     tables_ =
         nccl_tables(request_.nccl_version.empty() ? nccl_versions().back() : request_.nccl_version);
   return {*tables_, request_.cluster,
-          ranks,    paced_cost(request_.cluster, request_.profile, reading, ranks, pace),
-          reading,  pace};
+          ranks,    paced_cost(request_.cluster, request_.profile, bound, ranks, pace),
+          bound,    pace};
 }
 
-const NcclPractice& AllReduceTimer::practice(Timers& timers, Reading reading) {
-  const auto known = timers.nccl.find(reading);
+const NcclPractice& AllReduceTimer::practice(Timers& timers, Bound bound) {
+  const auto known = timers.nccl.find(bound);
   if (known != timers.nccl.end()) return known->second;
-  return timers.nccl.emplace(reading, practice_at(timers.pace, request_.ranks, reading))
-      .first->second;
+  return timers.nccl.emplace(bound, practice_at(timers.pace, request_.ranks, bound)).first->second;
 }
 
 }  // namespace paceline::simulator

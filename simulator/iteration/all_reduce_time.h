@@ -94,17 +94,17 @@ class AllReduceTimer {
   [[nodiscard]] const NcclPractice& nccl_practice();
   // NCCL's own model, untouched. Throws InputError where NCCL does not run.
   [[nodiscard]] const NcclModel& nccl_model();
-  // Messages that the flow engine follows for this size in all readings, where it times what
+  // Messages that the flow engine follows for this size at all bounds, where it times what
   // by_engine() takes; else 0.
   [[nodiscard]] double followed(std::string_view algorithm, models::ScheduleOptions options,
                                 Bytes bytes);
 
  private:
-  // Engines and NCCL at the pace of one algorithm, by the reading of figures.
+  // Engines and NCCL at the pace of one algorithm, by the bound of figures.
   struct Timers {
     Pace pace;
-    std::map<Reading, CollectiveTimer> engines;
-    std::map<Reading, NcclPractice> nccl;
+    std::map<Bound, CollectiveTimer> engines;
+    std::map<Bound, NcclPractice> nccl;
   };
   // The timers that choose options, and the schedules that they chose, by the algorithm and the
   // options that were named.
@@ -113,16 +113,16 @@ class AllReduceTimer {
     CollectiveTimer timed;
     std::map<std::string, std::vector<models::PlannedSchedule>> schedules;
   };
-  // The time in two parts, `latency` and `transfer`, of an all-reduce at a reading.
-  using Parts = std::function<NcclTime(Timers& timers, Reading reading)>;
+  // The time in two parts, `latency` and `transfer`, of an all-reduce at a bound.
+  using Parts = std::function<NcclTime(Timers& timers, Bound bound)>;
 
   [[nodiscard]] AllReduceTime with_interval(Timers& timers, const Parts& parts,
                                             std::string timed_by) const;
   Timers& timers_for(const std::string& algorithm, const PacedTime& paced);
   [[nodiscard]] Timers timers_at(const Pace& pace, int ranks) const;
-  [[nodiscard]] CollectiveTimer engine_at(const Pace& pace, int ranks, Reading reading) const;
-  const NcclPractice& practice(Timers& timers, Reading reading);
-  [[nodiscard]] NcclPractice practice_at(const Pace& pace, int ranks, Reading reading);
+  [[nodiscard]] CollectiveTimer engine_at(const Pace& pace, int ranks, Bound bound) const;
+  const NcclPractice& practice(Timers& timers, Bound bound);
+  [[nodiscard]] NcclPractice practice_at(const Pace& pace, int ranks, Bound bound);
   Timers& unpaced();
   // The schedule is over options.ranks ranks.
   const models::PlannedSchedule& chosen(std::string_view algorithm,

@@ -56,11 +56,11 @@ struct Alternative {
   std::vector<std::string> alike = {};
 };
 
-// The changes of each bucket of a plan, those with the shortest period first. A change of two buckets is
-// one of the first. All-reduces are of the algorithms that `only` names, or any where it is empty, as
-// those of the candidates. `stop`, if given, is asked before each bucket: those that are left have none. Empty
-// for one rank, and for plans whose buckets are not all-reduces of whole gradients, either of schedules
-// or of the library that the candidates are of.
+// The changes of each bucket of a plan, those with the shortest period first. A change of two buckets
+// counts as a change of the first of them. All-reduces use the algorithms that `only` names, or any if
+// it is empty, as the candidates do. `stop`, if given, is asked before each bucket; the buckets that are
+// left then have no changes. Empty for one rank, and for plans whose buckets are anything but
+// all-reduces of whole gradients, by a schedule or by the library of the candidates.
 [[nodiscard]] std::vector<std::vector<Alternative>> alternatives(const TuningJob& job,
                                                                  const Candidates& candidates,
                                                                  const models::Plan& plan,

@@ -62,17 +62,17 @@ BucketAside bucket_aside(WireType wire, int ranks, Precision precision, BytesPer
 }
 
 void add_dispatch(const models::Plan& plan, const models::Bucket& bucket,
-                  const CommunicationCost& cost, Reading reading, BucketTimes& times) {
+                  const CommunicationCost& cost, Bound bound, BucketTimes& times) {
   if (plan.ranks == 1) return;
   const Seconds agreed =
-      negotiation_time(plan.dispatch.negotiation, plan.ranks, bucket.gradient_count, cost, reading);
+      negotiation_time(plan.dispatch.negotiation, plan.ranks, bucket.gradient_count, cost, bound);
   // What is handed over ahead, within a credit, is agreed on while others travel.
   (plan.dispatch.credit ? times.wait : times.negotiation) = agreed;
   times.wait += bucket.wait;
   if (const auto& other = models::strategy(plan.strategy).other)
-    times.negotiation += hand_over_time(other->system, reading);
+    times.negotiation += hand_over_time(other->system, bound);
   if (!plan.dispatch.through_host) return;
-  const HostWay way = host_way(plan.bytes(bucket), plan.ranks, reading);
+  const HostWay way = host_way(plan.bytes(bucket), plan.ranks, bound);
   times.pack += way.copy;
   times.all_reduce = way.messages * times.all_reduce + way.sum;
   times.unpack += way.copy;

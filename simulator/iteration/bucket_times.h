@@ -27,6 +27,6 @@ namespace paceline::simulator {
 // Adds what the plan's system spends on the bucket (simulator/cost/dispatch_cost.h): its cycle, its
 // negotiation, the hand-over, and the copies to and from the host, which change `times.all_reduce`.
 void add_dispatch(const models::Plan& plan, const models::Bucket& bucket,
-                  const CommunicationCost& cost, Reading reading, BucketTimes& times);
+                  const CommunicationCost& cost, Bound bound, BucketTimes& times);
 
 }  // namespace paceline::simulator

@@ -32,7 +32,7 @@ bool update_waits_for_all(const models::Plan& plan) {
   return plan.overlap == models::Overlap::wait_free || plan.overlap == models::Overlap::none;
 }
 
-// A prediction is made at three readings of the figures.
+// A prediction is made at three bounds of the figures.
 constexpr double readings = 3;
 
 // messages(schedule) for each schedule of the plan; 0 where it has no steps.

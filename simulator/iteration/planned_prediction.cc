@@ -94,14 +94,14 @@ ChosenThresholds Predictor::thresholds(const models::Strategy& strategy, Setting
 
 TunedPlan Predictor::tune(const TuningRequest& request) {
   return tune(request, request_.overlap,
-              setting_of(request.all_reduces, request_.ranks, Reading::stated));
+              setting_of(request.all_reduces, request_.ranks, Bound::stated));
 }
 
 Predictor::Setting& Predictor::setting_of(std::span<const std::string> all_reduces, int ranks,
-                                          Reading reading) {
+                                          Bound bound) {
   const bool is_library = all_reduces.size() == 1 && models::library_named(all_reduces.front());
-  return is_library ? setting(models::strategy(all_reduces.front()), ranks, reading)
-                    : setting(ranks, reading);
+  return is_library ? setting(models::strategy(all_reduces.front()), ranks, bound)
+                    : setting(ranks, bound);
 }
 
 TuningJob Predictor::tuning_job(std::optional<models::Overlap> overlap, int streams, Setting& at) {
@@ -146,7 +146,7 @@ std::vector<std::vector<Alternative>> Predictor::alternatives(const models::Plan
   std::vector<std::string> only;
   if (!plan.schedules.empty() && plan.schedules.front().library)
     only.emplace_back(name(*plan.schedules.front().library));
-  Setting& at = setting_of(only, request_.ranks, Reading::stated);
+  Setting& at = setting_of(only, request_.ranks, Bound::stated);
   const TuningJob job = tuning_job(plan.overlap, plan.streams, at);
   return simulator::alternatives(job, make_candidates(job.planning, job.timers, only), plan, only,
                                  stop);
@@ -154,7 +154,7 @@ std::vector<std::vector<Alternative>> Predictor::alternatives(const models::Plan
 
 models::Plan Predictor::plan(const models::Strategy& strategy,
                              const models::Thresholds& thresholds) {
-  Setting& at = setting(strategy, request_.ranks, Reading::stated);
+  Setting& at = setting(strategy, request_.ranks, Bound::stated);
   return make_timed_plan(strategy, request_.network, request_.ranks, request_.wire, thresholds,
                          request_.overlap, at.compute, at.planner());
 }
@@ -164,7 +164,7 @@ models::Plan Predictor::plan(const models::Strategy& strategy,
 // placement on servers are the job's.
 models::Plan Predictor::baseline_plan(const models::Strategy& strategy, const models::Plan& plan,
                                       int p0) {
-  Setting& at = setting(strategy, p0, Reading::stated);
+  Setting& at = setting(strategy, p0, Bound::stated);
   if (models::is_tuned(strategy)) return tune({.stop = [] { return true; }}, plan.overlap, at).plan;
   ThresholdRequest open{
       .placement = request_.thresholds.placement,

@@ -25,9 +25,9 @@
 namespace paceline::simulator {
 namespace {
 
-std::optional<BytesPerSecond> host_link(const models::Cluster& cluster, Reading reading) {
+std::optional<BytesPerSecond> host_link(const models::Cluster& cluster, Bound bound) {
   if (!cluster.host_link) return std::nullopt;
-  return rate_at(cluster.host_link->bandwidth, reading);
+  return rate_at(cluster.host_link->bandwidth, bound);
 }
 
 // The passes of all batches but the last stand before its forward pass: none of them sends anything.
@@ -44,24 +44,24 @@ ComputeTimes accumulated(ComputeTimes compute, int batches) {
 
 // The times to read, decode and copy the batches of all ranks of a node, which share its storage and
 // its CPUs. Decoded samples are copied to the device as FP32, over its host link.
-InputTimes input_times(const PredictionRequest& request, int ranks, Reading reading) {
+InputTimes input_times(const PredictionRequest& request, int ranks, Bound bound) {
   const models::Cluster& cluster = request.cluster;
   const double batches = request.accumulate;  // of an iteration
   const double node_samples = batches * static_cast<double>(request.batch_per_rank) *
                               std::min(ranks, cluster.ranks_per_node);
   InputTimes times;
   if (cluster.storage && request.stored_sample > Bytes{0}) {
-    times.read = node_samples * request.stored_sample / rate_at(*cluster.storage, reading);
+    times.read = node_samples * request.stored_sample / rate_at(*cluster.storage, bound);
   }
   if (cluster.decode_per_node)
-    times.decode = node_samples / rate_at(*cluster.decode_per_node, reading);
+    times.decode = node_samples / rate_at(*cluster.decode_per_node, bound);
   const models::Link& host = cluster.host_link                    ? *cluster.host_link
                              : cluster.host && cluster.host->lane ? *cluster.host->lane
                                                                   : cluster.intra;
   const Bytes batch_bytes = static_cast<double>(request.batch_per_rank) *
                             static_cast<double>(request.network.input_elements) * Bytes{4};
-  times.host_to_device = batches * cost_at(host.latency, reading) +
-                         batches * batch_bytes / rate_at(host.bandwidth, reading);
+  times.host_to_device = batches * cost_at(host.latency, bound) +
+                         batches * batch_bytes / rate_at(host.bandwidth, bound);
   return times;
 }
 
@@ -152,29 +152,29 @@ Predictor::Predictor(const PredictionRequest& request)
         fmt::format("choose 0 to {}: --ranks counts the backup ranks, too", request.ranks - 1));
 }
 
-Predictor::Setting& Predictor::setting(int ranks, Reading reading) {
+Predictor::Setting& Predictor::setting(int ranks, Bound bound) {
   for (const auto& known : settings_) {
-    if (known->ranks == ranks && known->reading == reading) return *known;
+    if (known->ranks == ranks && known->bound == bound) return *known;
   }
   const ComputeRequest request{request_.network,   request_.cluster.device, request_.profile,
                                request_.precision, request_.batch_per_rank, ranks,
                                effects()};
   const CommunicationCost cost =
-      communication_cost(request_.cluster, request_.profile, reading, ranks);
+      communication_cost(request_.cluster, request_.profile, bound, ranks);
   const ComputeTimes alone =
-      accumulated(compute_times(request, request_.compute_is_exact ? Reading::stated : reading),
+      accumulated(compute_times(request, request_.compute_is_exact ? Bound::stated : bound),
                   request_.accumulate);
   const std::int64_t most_messages = request_.time_budget != TimeBudget::unlimited
                                          ? most_prepared_in_time
                                          : most_prepared_messages;
   settings_.push_back(std::make_shared<Setting>(
       Setting{ranks,
-              reading,
+              bound,
               alone,
               slowest(alone, cost, ranks),
               effects() != nullptr ? effects()->collective_launch.value : Seconds{0},
-              request_.compute_is_exact ? InputTimes{} : input_times(request_, ranks, reading),
-              effective_memory_bandwidth(request_.cluster.device, reading),
+              request_.compute_is_exact ? InputTimes{} : input_times(request_, ranks, bound),
+              effective_memory_bandwidth(request_.cluster.device, bound),
               CollectiveTimer(cost, EngineKind::step, most_messages, schedules_),
               CollectiveTimer(cost, request_.engine, most_prepared_messages, schedules_),
               {},
@@ -189,9 +189,9 @@ const models::Effects* Predictor::effects() const {
 BytesPerSecond Predictor::calibrated_bus(const ComputeTimes& alone, const CommunicationCost& cost,
                                          int ranks) const {
   if (alone.calibrated_ranks == 1) return bus_bandwidth(cost, ranks);
-  return bus_bandwidth(communication_cost(request_.cluster, request_.profile, Reading::stated,
-                                          alone.calibrated_ranks),
-                       alone.calibrated_ranks);
+  return bus_bandwidth(
+      communication_cost(request_.cluster, request_.profile, Bound::stated, alone.calibrated_ranks),
+      alone.calibrated_ranks);
 }
 
 Interference Predictor::interference(const ComputeTimes& alone, const CommunicationCost& cost,
@@ -227,20 +227,19 @@ ComputeTimes Predictor::slowest(const ComputeTimes& alone, const CommunicationCo
   return slowed(alone, waiting, interference(alone, cost, ranks), ranks);
 }
 
-Predictor::Setting& Predictor::setting(const models::Strategy& strategy, int ranks,
-                                       Reading reading) {
-  Setting& at = setting(ranks, reading);
+Predictor::Setting& Predictor::setting(const models::Strategy& strategy, int ranks, Bound bound) {
+  Setting& at = setting(ranks, bound);
   const auto library = strategy.library();
   if (!library || at.curve_of(*library) != nullptr) return at;
   const LibraryJob job{ranks, ranks > request_.cluster.ranks_per_node, request_.wire};
-  auto curve = LibraryCurve::find(request_.profile, *library, job, reading);
+  auto curve = LibraryCurve::find(request_.profile, *library, job, bound);
   if (curve) {
     at.curves.emplace(*library, *std::move(curve));
   } else if (library == models::Library::nccl && !at.nccl) {
     if (!nccl_tables_)
       nccl_tables_ = nccl_tables(request_.nccl_version.empty() ? nccl_versions().back()
                                                                : request_.nccl_version);
-    at.nccl.emplace(*nccl_tables_, request_.cluster, ranks, at.engine.cost(), reading);
+    at.nccl.emplace(*nccl_tables_, request_.cluster, ranks, at.engine.cost(), bound);
   }
   return at;
 }
@@ -253,7 +252,7 @@ StrategyRun Predictor::run(models::Plan plan, Setting& at) const {
     IterationDag dag(request_.network, plan, compute, buckets, at.input);
     return timer.timed(std::move(dag));
   };
-  const ComputeTimes compute = with_tasks(at.compute, request_.network, plan, at.reading);
+  const ComputeTimes compute = with_tasks(at.compute, request_.network, plan, at.bound);
   TimedIteration iteration{timed_with(compute), {}};
   iteration.steady = steady_state(iteration.dag);
   const bool slows =
@@ -299,11 +298,11 @@ std::vector<BucketTimes> Predictor::buckets_alone(const models::Plan& plan, Timi
     if (plan.ranks > 1 && schedule.served)
       buckets.back().served =
           served_phases({models::strategy(plan.strategy).other->system, *schedule.served,
-                         plan.bytes(bucket), plan.ranks, host_link(request_.cluster, at.reading)},
-                        timer.cost(), at.reading);
+                         plan.bytes(bucket), plan.ranks, host_link(request_.cluster, at.bound)},
+                        timer.cost(), at.bound);
     else if (plan.ranks > 1 && method.beside != Beside::buckets_behind)
       buckets.back().all_reduce = timer.time(schedule, plan.bytes(bucket));
-    add_dispatch(plan, bucket, timer.cost(), at.reading, buckets.back());
+    add_dispatch(plan, bucket, timer.cost(), at.bound, buckets.back());
   }
   return buckets;
 }
@@ -325,16 +324,16 @@ KfacTimes Predictor::k_fac(const models::Plan& plan, TimingMethod method, Settin
                       .accumulate = request_.accumulate,
                       .waiting = waiting,
                       .launch = at.launch},
-                     rings, request_.compute_is_exact ? Reading::stated : at.reading);
+                     rings, request_.compute_is_exact ? Bound::stated : at.bound);
 }
 
 StrategyRun Predictor::run(const models::Strategy& strategy) {
-  Setting& at = setting(strategy, request_.ranks, Reading::stated);
+  Setting& at = setting(strategy, request_.ranks, Bound::stated);
   return run(plan(strategy, thresholds(strategy, at).thresholds), at);
 }
 
 StrategyRun Predictor::run(const models::Plan& plan) {
-  return run(plan, setting(models::strategy(plan.strategy), request_.ranks, Reading::stated));
+  return run(plan, setting(models::strategy(plan.strategy), request_.ranks, Bound::stated));
 }
 
 Seconds Predictor::iteration(const models::Strategy& strategy) {
@@ -346,7 +345,7 @@ Seconds Predictor::forward_pass(int batch_per_rank) {
   request.batch_per_rank = batch_per_rank;
   request.accumulate = 1;
   Predictor evaluation(request);
-  const Setting& at = evaluation.setting(request.ranks, Reading::stated);
+  const Setting& at = evaluation.setting(request.ranks, Bound::stated);
   Seconds forward;
   for (const LayerTime& layer : at.compute.layers) forward += layer.forward;
   return std::max({forward, at.input.read, at.input.decode, at.input.host_to_device});
@@ -384,7 +383,7 @@ std::vector<double> Predictor::slowest_ranks(int states) const {
 
 StrategyPrediction Predictor::predict(const models::Strategy& strategy) {
   const ChosenThresholds chosen =
-      thresholds(strategy, setting(strategy, request_.ranks, Reading::stated));
+      thresholds(strategy, setting(strategy, request_.ranks, Bound::stated));
   return predict(plan(strategy, chosen.thresholds), chosen);
 }
 
@@ -398,7 +397,7 @@ StrategyPrediction Predictor::predict(models::Plan plan, std::optional<ChosenThr
     throw InputError({"--strategy"}, "no stragglers are simulated with k-fac",
                      "leave out --spread, --slow-rank and --backup, or choose another strategy");
   const models::Strategy& strategy = models::strategy(plan.strategy);
-  Setting& stated = setting(strategy, request_.ranks, Reading::stated);
+  Setting& stated = setting(strategy, request_.ranks, Bound::stated);
   StrategyRun at_stated = run(plan, stated);
   const Seconds period = at_stated.steady.period;
   const int p0 = request_.baseline_ranks.value_or(baseline_ranks(request_.cluster, request_.ranks));
@@ -429,7 +428,7 @@ StrategyPrediction Predictor::predict(models::Plan plan, std::optional<ChosenThr
   const Seconds baseline =
       baseline_plan == plan
           ? period
-          : run(baseline_plan, setting(strategy, p0, Reading::stated)).steady.period;
+          : run(baseline_plan, setting(strategy, p0, Bound::stated)).steady.period;
   prediction.efficiency = baseline / period;
   prediction.baseline_ranks = p0;
   prediction.critical_path =

@@ -121,8 +121,8 @@ struct StrategyPrediction {
   std::shared_ptr<const StrategyRun> run;
 };
 
-// An iteration in sampled states of the world. Sample i of every plan and strategy of a job is of the
-// same state, so that their ratios have samples, too.
+// An iteration in sampled states of the world. Sample i of every plan and strategy of a job is
+// taken in the same state, so that their ratios have samples, too.
 struct SampledIteration {
   Seconds period;  // as stated
   IterationSpread spread;
@@ -153,7 +153,7 @@ struct StrategyRun {
   std::string compute_source;
 };
 
-struct PredictorSetting;  // one number of ranks at one reading of the figures (predictor_setting.h)
+struct PredictorSetting;  // one number of ranks at one bound of the figures (predictor_setting.h)
 
 // Shares what strategies have in common (engines, compute times). Use one in each thread.
 class Predictor {
@@ -207,11 +207,11 @@ class Predictor {
 
  private:
   using Setting = PredictorSetting;
-  Setting& setting(int ranks, Reading reading);
+  Setting& setting(int ranks, Bound bound);
   // The same, and it has the model that times the strategy's all-reduces.
-  Setting& setting(const models::Strategy& strategy, int ranks, Reading reading);
+  Setting& setting(const models::Strategy& strategy, int ranks, Bound bound);
   // The same, and it has the model that times these all-reduces, as TuningRequest names them.
-  Setting& setting_of(std::span<const std::string> all_reduces, int ranks, Reading reading);
+  Setting& setting_of(std::span<const std::string> all_reduces, int ranks, Bound bound);
   StrategyRun run(models::Plan plan, Setting& setting) const;
   StrategyPrediction predict(models::Plan plan, std::optional<ChosenThresholds> chosen);
   std::vector<BucketTimes> buckets_alone(const models::Plan& plan, TimingMethod method,

@@ -10,10 +10,10 @@
 
 namespace paceline::simulator {
 
-// Everything that strategies share at one number of ranks and one reading of the figures.
+// Everything that strategies share at one number of ranks and one bound of the figures.
 struct PredictorSetting {
   int ranks;
-  Reading reading;
+  Bound bound;
   ComputeTimes alone;    // of a rank that computes alone
   ComputeTimes compute;  // of the slowest of all ranks
   Seconds launch;        // of one collective

@@ -18,7 +18,7 @@
 
 namespace paceline::simulator {
 
-// A job at one reading of the figures.
+// A job at one bound of the figures.
 struct ReadJob {
   PlanningJob planning;
   PlanningTimers timers;
@@ -26,8 +26,8 @@ struct ReadJob {
 
 class ScenarioPlanner {
  public:
-  // Plans are of the ranks, wire type, overlap and streams of `like`, and of the algorithms that `only` names, or
-  // of any where it is empty. `world` is the one of the stated figures.
+  // Plans have the ranks, wire type, overlap and streams of `like`. They use the algorithms that `only`
+  // names, or any if it is empty. `world` holds the stated figures.
   ScenarioPlanner(const models::Plan& like, const ReadJob& stated, const ReadJob& fast,
                   const ReadJob& slow, const SampledScenario& world,
                   std::span<const std::string> only);

@@ -2,12 +2,12 @@
 //
 // A run is start-up, phases, evaluations and checkpoints one after the other. Training counts samples:
 // a phase of this many samples takes samples / (samples of an iteration) iterations, which may be a
-// fraction, so that a run is as long as its epochs are many, whatever is done with the last samples
+// fraction. The time of a run is then proportional to its epochs, whatever is done with the last samples
 // of an epoch. Evaluations and checkpoints happen a whole number of times.
 //
-// The intervals of phases are of the same unknowns (a slow link is slow in all of them), so that their
-// ends add. What a run uses up is a product of figures that have nothing to do with each other: the
-// logarithms of what each may be off add as squares.
+// The intervals of phases come from the same unknowns (a slow link is slow in all of them), so their
+// ends add. What a run uses up is a product of independent figures: the squares of the logarithms of
+// their errors add.
 #pragma once
 
 #include <cstdint>

@@ -52,11 +52,11 @@ SampledIteration sampled(const StrategyPrediction& prediction) {
 // The interval whose ends have every figure at its fast, or every one at its slow end.
 Figure<Seconds> Predictor::at_ends(const StrategyRun& stated, Ranks ranks) {
   const models::Strategy& strategy = models::strategy(stated.plan.strategy);
-  const auto period = [&](Reading reading) {
-    return period_of(run(stated.plan, setting(strategy, request_.ranks, reading)), ranks);
+  const auto period = [&](Bound bound) {
+    return period_of(run(stated.plan, setting(strategy, request_.ranks, bound)), ranks);
   };
   const Seconds value = period_of(stated, ranks);
-  return {value, std::min(period(Reading::fast), value), std::max(period(Reading::slow), value),
+  return {value, std::min(period(Bound::fast), value), std::max(period(Bound::slow), value),
           Provenance::predicted, stated.compute_source};
 }
 
@@ -67,24 +67,24 @@ double Predictor::unhidden(const StrategyRun& stated, Ranks ranks) {
   if (stated.method.beside != Beside::other_buckets || strategy.on_servers() != nullptr) return 0;
   models::Plan in_order = stated.plan;
   in_order.streams = 1;
-  Setting& at = setting(strategy, request_.ranks, Reading::stated);
+  Setting& at = setting(strategy, request_.ranks, Bound::stated);
   return period_of(run(std::move(in_order), at), ranks) / period_of(stated, ranks) - 1;
 }
 
 template <class F>
 auto Predictor::with_uncertain(const StrategyRun& stated, const TimeSpent& spent, F use) {
   const models::Strategy& strategy = models::strategy(stated.plan.strategy);
-  const auto setting_at = [&](Reading reading) -> Setting& {
-    return setting(strategy, request_.ranks, reading);
+  const auto setting_at = [&](Bound bound) -> Setting& {
+    return setting(strategy, request_.ranks, bound);
   };
   const bool is_k_fac = stated.plan.k_fac() != nullptr && !stated.plan.buckets.empty();
-  const auto alone_at = [&](Reading reading) {
-    Setting& at = setting_at(reading);
-    ComputeTimes alone = with_tasks(at.alone, request_.network, stated.plan, reading);
+  const auto alone_at = [&](Bound bound) {
+    Setting& at = setting_at(bound);
+    ComputeTimes alone = with_tasks(at.alone, request_.network, stated.plan, bound);
     if (!is_k_fac) return alone;
     return k_fac(stated.plan, stated.method, at, /*waiting=*/1).folded_into(std::move(alone));
   };
-  const ComputeTimes alone = alone_at(Reading::stated);
+  const ComputeTimes alone = alone_at(Bound::stated);
   // The times for which buckets keep their stream, without their launch, which is sampled.
   const auto totals = [&](const std::vector<BucketTimes>& buckets) {
     std::vector<Seconds> times;
@@ -92,12 +92,12 @@ auto Predictor::with_uncertain(const StrategyRun& stated, const TimeSpent& spent
       const Seconds own =
           bucket.k_fac ? bucket.k_fac->communication(backward_of(alone)) : bucket.total();
       times.push_back(own + longest_on_lanes_in_turn(bucket.served) -
-                      setting_at(Reading::stated).launch);
+                      setting_at(Bound::stated).launch);
     }
     return times;
   };
-  const auto totals_at = [&](Reading reading) {
-    return totals(buckets_alone(stated.plan, stated.method, setting_at(reading)));
+  const auto totals_at = [&](Bound bound) {
+    return totals(buckets_alone(stated.plan, stated.method, setting_at(bound)));
   };
   std::vector<Bytes> moved;
   for (const models::Bucket& bucket : stated.plan.buckets)
@@ -107,9 +107,9 @@ auto Predictor::with_uncertain(const StrategyRun& stated, const TimeSpent& spent
   const models::Device& device = request_.cluster.device;
   return use(UncertainIteration{
       .sketch = sketch,
-      .buckets = {totals(stated.buckets), totals_at(Reading::fast), totals_at(Reading::slow)},
-      .fast_compute = alone_at(Reading::fast).total() / alone.total(),
-      .slow_compute = alone_at(Reading::slow).total() / alone.total(),
+      .buckets = {totals(stated.buckets), totals_at(Bound::fast), totals_at(Bound::slow)},
+      .fast_compute = alone_at(Bound::fast).total() / alone.total(),
+      .slow_compute = alone_at(Bound::slow).total() / alone.total(),
       .effects = effects,
       .ranks = request_.ranks,
       .calibrated_ranks = alone.calibrated_ranks,
@@ -119,7 +119,7 @@ auto Predictor::with_uncertain(const StrategyRun& stated, const TimeSpent& spent
       .moved = moved,
       .calibrated_beside = alone.beside_collectives,
       .calibrated_bus =
-          calibrated_bus(alone, setting_at(Reading::stated).engine.cost(), request_.ranks),
+          calibrated_bus(alone, setting_at(Bound::stated).engine.cost(), request_.ranks),
       .by_kernels = runs_as_kernels(stated.plan),
       .exposed = spent.exposed_communication / stated.steady.period,
       .seed = request_.sampling_seed});
@@ -169,27 +169,26 @@ std::vector<models::Plan> Predictor::plans_of_worlds(const models::Plan& plan, i
     if (std::find(plans.begin(), plans.end(), other) == plans.end())
       plans.push_back(std::move(other));
   };
-  const auto at_reading = [&](Reading reading) -> Setting& {
-    return setting_of(only, request_.ranks, reading);
+  const auto at_bound = [&](Bound bound) -> Setting& {
+    return setting_of(only, request_.ranks, bound);
   };
   if (effects() == nullptr) {
-    for (const Reading reading : {Reading::fast, Reading::slow})
+    for (const Bound bound : {Bound::fast, Bound::slow})
       if (!stop || !stop())
-        add(tune({.all_reduces = only, .stop = [] { return true; }}, plan.overlap,
-                 at_reading(reading))
+        add(tune({.all_reduces = only, .stop = [] { return true; }}, plan.overlap, at_bound(bound))
                 .plan);
     return plans;
   }
-  const auto readable = [&](Reading reading) {
-    Setting& at = at_reading(reading);
+  const auto readable = [&](Bound bound) {
+    Setting& at = at_bound(bound);
     return ReadJob{planning_job(models::tuned_strategy(), plan.overlap, false, at),
                    {at.alone_by_steps(), std::nullopt}};
   };
   const StrategyRun stated = run(plan);
   const SampledScenarios worlds =
       with_uncertain(stated, time_spent(stated.dag, stated.steady), sampled_scenarios);
-  ScenarioPlanner planner(plan, readable(Reading::stated), readable(Reading::fast),
-                          readable(Reading::slow), worlds.stated, only);
+  ScenarioPlanner planner(plan, readable(Bound::stated), readable(Bound::fast),
+                          readable(Bound::slow), worlds.stated, only);
   const std::vector<double> slowest = slowest_ranks(static_cast<int>(worlds.worlds.size()));
   for (int i = 0; i < std::min<int>(count, static_cast<int>(std::ssize(worlds.worlds))); ++i) {
     if (stop && stop()) break;

@@ -117,9 +117,9 @@ models::Plan make_timed_plan(const models::Strategy& strategy, const models::Net
     if (!is_new) return entry->second;
     const Bytes bytes = plan.bytes(bucket);
     Seconds time = negotiation_time(dispatch.negotiation, ranks, bucket.gradient_count,
-                                    timer.cost(), Reading::stated);
+                                    timer.cost(), Bound::stated);
     if (dispatch.through_host) {
-      const HostWay way = host_way(bytes, ranks, Reading::stated);
+      const HostWay way = host_way(bytes, ranks, Bound::stated);
       time += 2 * way.copy + way.sum;
       time += (way.messages - 1) * timer.time(plan.schedules.front(), bytes);
     }

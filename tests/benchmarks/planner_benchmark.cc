@@ -55,7 +55,7 @@ struct Job {
 
   explicit Job(int gradients)
       : network(network_of(gradients)),
-        cost(communication_cost(models::catalog_cluster("jizhi-p40"), nullptr, Reading::stated,
+        cost(communication_cost(models::catalog_cluster("jizhi-p40"), nullptr, Bound::stated,
                                 ranks)),
         planning{.network = network} {
     const double layers = static_cast<double>(network.layers.size());

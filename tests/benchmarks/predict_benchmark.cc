@@ -162,7 +162,7 @@ const bool fusing_strategies_are_registered = [] {
   return true;
 }();
 
-// One strategy from nothing but the loaded inputs: thresholds, plan, three readings and the
+// One strategy from nothing but the loaded inputs: thresholds, plan, three bounds and the
 // baseline.
 void OneStrategy(benchmark::State& state) {
   const models::NetworkWork network = models::work(models::zoo_network("resnet50"));
@@ -184,7 +184,7 @@ BENCHMARK(OneStrategy)
 
 simulator::CommunicationCost jizhi_cost() {
   return simulator::communication_cost(models::catalog_cluster("jizhi-p40"), nullptr,
-                                       simulator::Reading::stated);
+                                       simulator::Bound::stated);
 }
 
 void run_engine(benchmark::State& state, simulator::Collapse collapse) {

@@ -294,7 +294,7 @@ TEST(RcclTestsJson, ErrorsNameTheValue) {
   const std::size_t second = text.find("\"gpus\":4", text.find('\n'));
   EXPECT_THAT(
       error_of_text(std::string(text).replace(second, 8, "\"gpus\":8")),
-      HasSubstr("[1]: this row is of 8 GPUs, and those before are of 4; give one run a file"));
+      HasSubstr("[1]: this row has 8 GPUs, and the rows before have 4; give one run a file"));
   // The third line has no number, and is named as the third.
   std::size_t third = text.find('\n', text.find('\n') + 1);
   third = text.find("\"time\":", third) + 7;

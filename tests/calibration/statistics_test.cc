@@ -14,7 +14,7 @@
 namespace paceline::calibration {
 namespace {
 
-// The share of intervals of `count` samples that hold `median`, of so many that draws vary by 0.5 %.
+// The share of intervals of `count` samples that hold `median`. The trials are enough for it to vary by 0.5 %.
 template <class Draw>
 double coverage(int count, double median, Draw draw) {
   constexpr int trials = 4000;

@@ -189,7 +189,7 @@ class Against(CommandTest):
             (("--against", str(self.folder / "empty.txt")), "there is nothing in this file; give what the tool printed"),
             (("--against", str(self.folder / "binary.txt")), "this is the output of no tool that is known here"),
             (("--against", str(self.folder / "cut.txt")), "cut.txt:"),
-            (("--against", horovod), "0.28-closed.json: this is of horovod, which times no all-reduces by size; give the output of all_reduce_perf or of osu_allreduce"),
+            (("--against", horovod), "0.28-closed.json: this is a file of horovod, which times no all-reduces by size; give the output of all_reduce_perf or of osu_allreduce"),
             (("--against", latency), "it times messages between two ranks, and no all-reduce"),
             (("--against", OSU), "it does not say on how many ranks the all-reduce ran; give --ranks"),
             (("--against", good, "--ranks", "8"), f"--ranks: 8, and the all-reduces in {good} are of fp32 over 16 ranks; leave it out"),

@@ -68,8 +68,8 @@ class Dag(unittest.TestCase):
 
     def test_what_is_wrong_is_one_line(self):
         for words, problem in ((("--format", "gml"), "--format: unknown format 'gml'; known: dot, graphml"),
-                               (("--model", "resnet50,vgg16"), "several networks or wire types; a DAG is of one"),
-                               (("--strategy", "ring,fused-ring"), "--strategy: 2 strategies; a DAG is of one, as in --strategy fused-ring"),
+                               (("--model", "resnet50,vgg16"), "several networks or wire types; a DAG has one of each"),
+                               (("--strategy", "ring,fused-ring"), "--strategy: 2 strategies; a DAG has one, as in --strategy fused-ring"),
                                (("--batch", "100000"), "--batch: a batch of 100000 does not fit")):
             given = dict(zip(JOB[::2], JOB[1::2])) | dict([words])
             refused = run("show", "dag", *(word for pair in given.items() for word in pair))

@@ -61,7 +61,7 @@ TEST(ShippedSources, HaveAllReducesThatTheirLinksAllow) {
     for (const AllReduceRow& row : source.all_reduces) {
       if (row.role == Role::left_out) continue;
       const simulator::CommunicationCost cost = simulator::communication_cost(
-          parts.cluster(row.cluster), nullptr, simulator::Reading::fast, row.ranks);
+          parts.cluster(row.cluster), nullptr, simulator::Bound::fast, row.ranks);
       EXPECT_GT(row.published_s,
                 simulator::least_time({row.ranks, Bytes{row.bytes}, Seconds{1}}, cost).value())
           << name << " " << row.id;

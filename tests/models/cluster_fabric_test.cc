@@ -127,9 +127,9 @@ TEST(ClusterFabric, FaultsNameLineAndColumn) {
   EXPECT_EQ(fabric("{kind: fat-tree, levels: [{nodes: 4}], hop_latency: 3}").substr(0, 31),
             "f:7:61: hop_latency: '3' has no");
   EXPECT_EQ(fabric("{kind: torus, shape: [4, 5]}"),
-            "f:7:30: shape is of 20 nodes; choose numbers whose product is the cluster's 16");
+            "f:7:30: shape has 20 nodes; choose numbers whose product is the cluster's 16");
   EXPECT_EQ(fabric("{kind: torus, shape: [16777216, 16777216, 16777216]}"),
-            "f:7:30: shape is of too many nodes; choose numbers whose product is the cluster's 16");
+            "f:7:30: shape has too many nodes; choose numbers whose product is the cluster's 16");
   EXPECT_EQ(fabric("{kind: torus, shape: [4, -4]}"),
             "f:7:34: shape: '-4' is not a whole number from 1 to 16777216");
   EXPECT_EQ(fabric("{kind: torus, shape: 16}"),

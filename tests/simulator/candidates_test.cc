@@ -51,7 +51,7 @@ TEST(Candidates, StepsOfAlikeMessagesAreALowerBoundOfTheFlowEngine) {
   int below_nine_tenths = 0;  // of the step engine's own time
   for (const Case& c : cases) {
     const CommunicationCost cost =
-        communication_cost(models::catalog_cluster(c.cluster), nullptr, Reading::stated, c.ranks);
+        communication_cost(models::catalog_cluster(c.cluster), nullptr, Bound::stated, c.ranks);
     CollectiveTimer own(cost, EngineKind::automatic);
     CollectiveTimer by_steps(cost);
     const Routes routes(cost, c.ranks);
@@ -78,7 +78,7 @@ TEST(Candidates, NoneThatIsLeftOutIsTheFastest) {
   int left_out = 0;
   for (const Case& c : cases) {
     const CommunicationCost cost =
-        communication_cost(models::catalog_cluster(c.cluster), nullptr, Reading::stated, c.ranks);
+        communication_cost(models::catalog_cluster(c.cluster), nullptr, Bound::stated, c.ranks);
     CollectiveTimer search(cost);
     CollectiveTimer own(cost, EngineKind::automatic);
     const models::NetworkWork network = test::chain_network({16, 25'000'000});

@@ -50,7 +50,7 @@ TEST(Roofline, ComputeBoundByHand) {
   const models::NetworkWork network = one_layer();
   const models::Device d = device();
   const ComputeTimes times =
-      roofline_times({network, d, nullptr, Precision::fp32, 8}, Reading::stated);
+      roofline_times({network, d, nullptr, Precision::fp32, 8}, Bound::stated);
   EXPECT_DOUBLE_EQ(times.layers[0].forward.value(), 8e-6);
   EXPECT_DOUBLE_EQ(times.layers[0].backward.value(), 12e-6);
   EXPECT_DOUBLE_EQ(times.update.value(), 100 * 20 / 1e11);
@@ -68,19 +68,19 @@ TEST(LayerProfile, TakesTheUpdateThatWasCalibrated) {
   profile.name = "p";
   profile.layers = {{"one", Precision::fp32, 8, "fc", figure(1e-3), figure(2e-3)}};
   const ComputeRequest request{network, d, &profile, Precision::fp32, 8};
-  const ComputeTimes by_roofline = compute_times(request, Reading::stated);
+  const ComputeTimes by_roofline = compute_times(request, Bound::stated);
   EXPECT_DOUBLE_EQ(by_roofline.update.value(), 100 * 20 / 1e11);
   EXPECT_EQ(by_roofline.source,
             "1 of 1 layers as calibrated in profile p, the rest and the update by roofline");
   profile.updates = {{"one", Precision::mixed, figure(9e-3)},
                      {"other", Precision::fp32, figure(9e-3)}};
-  EXPECT_EQ(compute_times(request, Reading::stated).update, by_roofline.update);
+  EXPECT_EQ(compute_times(request, Bound::stated).update, by_roofline.update);
   profile.updates.push_back({"one", Precision::fp32, figure(5e-4)});
-  const ComputeTimes times = compute_times(request, Reading::stated);
+  const ComputeTimes times = compute_times(request, Bound::stated);
   EXPECT_DOUBLE_EQ(times.update.value(), 5e-4);
   EXPECT_DOUBLE_EQ(times.total().value(), 3.5e-3);
-  EXPECT_DOUBLE_EQ(compute_times(request, Reading::slow).update.value(), 1e-3);
-  EXPECT_DOUBLE_EQ(compute_times(request, Reading::fast).update.value(), 2.5e-4);
+  EXPECT_DOUBLE_EQ(compute_times(request, Bound::slow).update.value(), 1e-3);
+  EXPECT_DOUBLE_EQ(compute_times(request, Bound::fast).update.value(), 2.5e-4);
   EXPECT_EQ(times.source, "1 of 1 layers and the update as calibrated in profile p");
 }
 
@@ -95,7 +95,7 @@ TEST(Roofline, OfAnEmbeddingMovesRowsForwardAndTheTableBackward) {
     const models::NetworkWork network = models::work(net.build());
     models::Device d = device();
     d.fp32 = Figure<FlopsPerSecond>::exact(FlopsPerSecond{1e30}, Provenance::datasheet, "test");
-    return roofline_times({network, d, nullptr, Precision::fp32, 8}, Reading::stated).layers;
+    return roofline_times({network, d, nullptr, Precision::fp32, 8}, Bound::stated).layers;
   };
   for (const std::int64_t entries : {10, 1000}) {
     const std::vector<LayerTime> layers = times_of(entries);
@@ -115,7 +115,7 @@ TEST(Roofline, MemoryBoundByHand) {
   network.layers[0].data_gradient_flops = 0;
   const models::Device d = device();
   const ComputeTimes times =
-      roofline_times({network, d, nullptr, Precision::mixed, 8}, Reading::stated);
+      roofline_times({network, d, nullptr, Precision::mixed, 8}, Bound::stated);
   EXPECT_DOUBLE_EQ(times.layers[0].forward.value(), (8 * 30 + 100) * 2 / 1e11);
   EXPECT_DOUBLE_EQ(times.layers[0].backward.value(), (8 * 60 + 200) * 2 / 1e11);
 }
@@ -124,18 +124,18 @@ TEST(Roofline, MemoryBoundByHand) {
 TEST(Roofline, SlowNativeHalfPrecisionIsNotUsed) {
   const models::NetworkWork network = one_layer();
   const models::Device d = device();
-  EXPECT_EQ(roofline_times({network, d, nullptr, Precision::mixed, 8}, Reading::stated)
+  EXPECT_EQ(roofline_times({network, d, nullptr, Precision::mixed, 8}, Bound::stated)
                 .layers[0]
                 .forward.value(),
             8e-6);
 }
 
-TEST(Roofline, SlowReadingIsSlower) {
+TEST(Roofline, SlowBoundIsSlower) {
   const models::NetworkWork network = one_layer();
   const models::Device d = device();
   const ComputeRequest request{network, d, nullptr, Precision::fp32, 8};
-  EXPECT_DOUBLE_EQ(roofline_times(request, Reading::slow).layers[0].forward.value(), 16e-6);
-  EXPECT_DOUBLE_EQ(roofline_times(request, Reading::fast).layers[0].forward.value(), 4e-6);
+  EXPECT_DOUBLE_EQ(roofline_times(request, Bound::slow).layers[0].forward.value(), 16e-6);
+  EXPECT_DOUBLE_EQ(roofline_times(request, Bound::fast).layers[0].forward.value(), 4e-6);
 }
 
 // Where a device has TF32, frameworks compute FP32 networks in it.
@@ -143,9 +143,9 @@ TEST(Roofline, OfFp32TakesTf32) {
   const models::NetworkWork network = one_layer();
   models::Device d = device();
   const ComputeRequest request{network, d, nullptr, Precision::fp32, 8};
-  const Seconds before = roofline_times(request, Reading::stated).layers[0].forward;
+  const Seconds before = roofline_times(request, Bound::stated).layers[0].forward;
   d.tf32 = Figure<FlopsPerSecond>::exact(FlopsPerSecond{8e12}, Provenance::datasheet, "test");
-  EXPECT_DOUBLE_EQ(roofline_times(request, Reading::stated).layers[0].forward / before, 0.25);
+  EXPECT_DOUBLE_EQ(roofline_times(request, Bound::stated).layers[0].forward / before, 0.25);
 }
 
 // Without any calibration: the stated roofline and 3 us of the one layer with weights (0.55 of
@@ -156,14 +156,14 @@ TEST(ComputeTimes, OfTheRooflineHaveFixedTimesAndTheShareThatIsReached) {
   models::Effects effects = *models::catalog_cluster("jizhi-p40").effects;
   effects.layer_launch = Figure<Seconds>::exact(Seconds{3e-6}, Provenance::measured, "test");
   const ComputeRequest request{network, d, nullptr, Precision::fp32, 8, 1, &effects};
-  const Seconds roofline = roofline_times(request, Reading::stated).total();
+  const Seconds roofline = roofline_times(request, Bound::stated).total();
   const double structural = roofline.value() + 3e-6;
-  EXPECT_NEAR(compute_times(request, Reading::stated).total().value(), structural / 2, 1e-15);
-  EXPECT_NEAR(compute_times(request, Reading::slow).total().value(), structural, 1e-15);
-  EXPECT_NEAR(compute_times(request, Reading::fast).total().value(), structural / 8, 1e-15);
+  EXPECT_NEAR(compute_times(request, Bound::stated).total().value(), structural / 2, 1e-15);
+  EXPECT_NEAR(compute_times(request, Bound::slow).total().value(), structural, 1e-15);
+  EXPECT_NEAR(compute_times(request, Bound::fast).total().value(), structural / 8, 1e-15);
   const ComputeRequest mixed{network, d, nullptr, Precision::mixed, 8, 1, &effects};
-  EXPECT_NEAR(compute_times(mixed, Reading::stated).total().value(),
-              (roofline_times(mixed, Reading::stated).total().value() + 0.55 * 3e-6) / 4, 1e-15);
+  EXPECT_NEAR(compute_times(mixed, Bound::stated).total().value(),
+              (roofline_times(mixed, Bound::stated).total().value() + 0.55 * 3e-6) / 4, 1e-15);
 }
 
 models::Profile profile_with(double samples, int batch) {
@@ -183,9 +183,9 @@ TEST(ComputeTimes, CalibratedThroughputIsTheTotal) {
   const models::Device p40 = models::catalog_device("p40");
   const models::Profile profile = profile_with(172, 64);
   const ComputeRequest request{network, p40, &profile, Precision::fp32, 64};
-  EXPECT_NEAR(64 / compute_times(request, Reading::stated).total().value(), 172, 1e-9);
-  EXPECT_NEAR(64 / compute_times(request, Reading::slow).total().value(), 171, 1e-9);
-  EXPECT_NEAR(64 / compute_times(request, Reading::fast).total().value(), 173, 1e-9);
+  EXPECT_NEAR(64 / compute_times(request, Bound::stated).total().value(), 172, 1e-9);
+  EXPECT_NEAR(64 / compute_times(request, Bound::slow).total().value(), 171, 1e-9);
+  EXPECT_NEAR(64 / compute_times(request, Bound::fast).total().value(), 173, 1e-9);
 }
 
 TEST(ComputeTimes, AnotherBatchKeepsTheTimeOfASampleAndSaysSo) {
@@ -193,7 +193,7 @@ TEST(ComputeTimes, AnotherBatchKeepsTheTimeOfASampleAndSaysSo) {
   const models::Device p40 = models::catalog_device("p40");
   const models::Profile profile = profile_with(172, 64);
   const ComputeTimes times =
-      compute_times({network, p40, &profile, Precision::fp32, 32}, Reading::stated);
+      compute_times({network, p40, &profile, Precision::fp32, 32}, Bound::stated);
   EXPECT_NEAR(32 / times.total().value(), 172, 1e-9);
   EXPECT_NE(times.source.find("at batch 64"), std::string::npos) << times.source;
 }
@@ -208,17 +208,17 @@ TEST(ComputeTimes, SamplesOfAnotherLengthTakeTheRatioOfRooflines) {
     return Figure<PerSecond>::exact(PerSecond{samples}, Provenance::measured, "a test");
   };
   profile.throughputs = {{"bert-large", Precision::fp32, 8, rate(20), 1, 1, 128}};
-  const auto rate_of = [&](std::int64_t elements, Reading reading = Reading::stated) {
+  const auto rate_of = [&](std::int64_t elements, Bound bound = Bound::stated) {
     const models::NetworkWork network =
         models::work(models::zoo_network("bert-large").with_sequence(elements));
     const ComputeRequest request{network, p40, &profile, Precision::fp32, 8};
-    return 8 / compute_times(request, reading).total().value();
+    return 8 / compute_times(request, bound).total().value();
   };
   EXPECT_NEAR(rate_of(128), 20, 1e-9);
   EXPECT_LT(rate_of(512), 20.0 / 4);
   EXPECT_GT(rate_of(512), 20.0 / 8);
-  EXPECT_NEAR(rate_of(512, Reading::fast), 20.0 / 4, 1e-9);
-  EXPECT_NEAR(rate_of(512, Reading::slow), rate_of(512), 1e-9);
+  EXPECT_NEAR(rate_of(512, Bound::fast), 20.0 / 4, 1e-9);
+  EXPECT_NEAR(rate_of(512, Bound::slow), rate_of(512), 1e-9);
   profile.throughputs.push_back({"bert-large", Precision::fp32, 4, rate(3), 1, 1, 512});
   EXPECT_NEAR(rate_of(512), 3, 1e-9);
   // One of unknown length is taken to be the job's.
@@ -233,7 +233,7 @@ TEST(ComputeTimes, ALengthOfSamplesThatAreNoSequenceIsRefused) {
   profile.throughputs = {{"resnet50", Precision::fp32, 8, rate, 1, 1, 128}};
   const models::NetworkWork network = models::work(models::zoo_network("resnet50"));
   const ComputeRequest request{network, p40, &profile, Precision::fp32, 8};
-  EXPECT_EQ(test::error_of([&] { (void)compute_times(request, Reading::stated); }),
+  EXPECT_EQ(test::error_of([&] { (void)compute_times(request, Bound::stated); }),
             "profile test: a throughput of resnet50 is of samples of 128 elements, and the network "
             "reads no sequence; leave its sequence out");
 }
@@ -244,20 +244,20 @@ TEST(ComputeTimes, AnotherNetworkTakesTheRatioOfTheOneThatIsCalibrated) {
   const models::Device p40 = models::catalog_device("p40");
   const models::Profile profile = profile_with(172, 64);
   const double ratio =
-      compute_times({resnet, p40, &profile, Precision::fp32, 64}, Reading::stated).total() /
-      roofline_times({resnet, p40, nullptr, Precision::fp32, 64}, Reading::stated).total();
+      compute_times({resnet, p40, &profile, Precision::fp32, 64}, Bound::stated).total() /
+      roofline_times({resnet, p40, nullptr, Precision::fp32, 64}, Bound::stated).total();
   const ComputeRequest request{vgg, p40, &profile, Precision::fp32, 64};
-  EXPECT_NEAR(compute_times(request, Reading::stated).total() /
-                  roofline_times(request, Reading::stated).total(),
+  EXPECT_NEAR(compute_times(request, Bound::stated).total() /
+                  roofline_times(request, Bound::stated).total(),
               ratio, 1e-12);
-  EXPECT_NE(compute_times(request, Reading::stated).source.find("resnet50"), std::string::npos);
+  EXPECT_NE(compute_times(request, Bound::stated).source.find("resnet50"), std::string::npos);
   // Its waiting for others is in the other network's times, too.
   models::Profile of_many = profile;
   of_many.throughputs.front().solved_from = 16;
   const ComputeRequest from_many{vgg, p40, &of_many, Precision::fp32, 64};
-  EXPECT_EQ(compute_times(from_many, Reading::stated).calibrated_ranks, 16);
-  EXPECT_LT(compute_times(request, Reading::fast).total(),
-            compute_times(request, Reading::slow).total());
+  EXPECT_EQ(compute_times(from_many, Bound::stated).calibrated_ranks, 16);
+  EXPECT_LT(compute_times(request, Bound::fast).total(),
+            compute_times(request, Bound::slow).total());
 }
 
 TEST(ComputeTimes, LayerProfileGoesFirst) {
@@ -268,7 +268,7 @@ TEST(ComputeTimes, LayerProfileGoesFirst) {
                      Figure<Seconds>::exact(Seconds{0.25}, Provenance::measured, "test"),
                      Figure<Seconds>::exact(Seconds{0.5}, Provenance::measured, "test")}};
   const ComputeTimes times =
-      compute_times({network, p40, &profile, Precision::fp32, 64}, Reading::stated);
+      compute_times({network, p40, &profile, Precision::fp32, 64}, Bound::stated);
   EXPECT_EQ(times.layers[0].forward.value(), 0.25);
   EXPECT_EQ(times.layers[0].backward.value(), 0.5);
 }

@@ -50,16 +50,16 @@ TEST(ClosedForm, GroupsOfOneAreARing) {
 
 TEST(CommunicationCost, ReadsFiguresAtEitherEnd) {
   const models::Cluster cluster = models::catalog_cluster("jizhi-p40");
-  const CommunicationCost fast = communication_cost(cluster, nullptr, Reading::fast);
-  const CommunicationCost slow = communication_cost(cluster, nullptr, Reading::slow);
+  const CommunicationCost fast = communication_cost(cluster, nullptr, Bound::fast);
+  const CommunicationCost slow = communication_cost(cluster, nullptr, Bound::slow);
   EXPECT_EQ(fast.nic.alpha, cluster.nic.latency.low);
   EXPECT_EQ(slow.nic.alpha, cluster.nic.latency.high);
   EXPECT_DOUBLE_EQ(fast.nic.beta.value(), 1 / cluster.nic.bandwidth.high.value());
   EXPECT_EQ(slow.gamma.value(), 0) << "a GPU reduces while it receives";
   models::Profile profile;
   profile.nic_latency = Figure<Seconds>::exact(Seconds{7e-6}, Provenance::calibrated, "test");
-  EXPECT_EQ(communication_cost(cluster, &profile, Reading::stated).nic.alpha.value(), 7e-6);
-  EXPECT_EQ(communication_cost(cluster, &profile, Reading::stated).intra.alpha,
+  EXPECT_EQ(communication_cost(cluster, &profile, Bound::stated).nic.alpha.value(), 7e-6);
+  EXPECT_EQ(communication_cost(cluster, &profile, Bound::stated).intra.alpha,
             cluster.intra.latency.value);
 }
 
@@ -68,7 +68,7 @@ TEST(CommunicationCost, KeepsTheShapeOfTheCluster) {
   cluster.ranks_per_node = 6;
   cluster.nics_per_node = 3;
   cluster.nic_use = models::NicUse::affinity;
-  const CommunicationCost cost = communication_cost(cluster, nullptr, Reading::stated);
+  const CommunicationCost cost = communication_cost(cluster, nullptr, Bound::stated);
   EXPECT_EQ(cost.ranks_per_node, 6);
   EXPECT_EQ(cost.nics_per_node, 3);
   EXPECT_EQ(cost.nic_use, models::NicUse::affinity);
@@ -81,19 +81,19 @@ TEST(CommunicationCost, ReducingMovesThreeBytes) {
       Figure<BytesPerSecond>::exact(BytesPerSecond{100e9}, Provenance::datasheet, "test");
   cluster.device.memory_efficiency = Figure<double>::exact(0.5, Provenance::datasheet, "test");
   cluster.device.reduction = models::Reduction::after_receiving;
-  EXPECT_DOUBLE_EQ(communication_cost(cluster, nullptr, Reading::stated).gamma.value(), 60e-12);
+  EXPECT_DOUBLE_EQ(communication_cost(cluster, nullptr, Bound::stated).gamma.value(), 60e-12);
   // One that reduces while it receives takes no time of its own, unless something else reduces.
   cluster.device.reduction = models::Reduction::while_receiving;
-  EXPECT_EQ(communication_cost(cluster, nullptr, Reading::stated).gamma.value(), 0);
+  EXPECT_EQ(communication_cost(cluster, nullptr, Bound::stated).gamma.value(), 0);
   models::Profile profile;
-  EXPECT_EQ(communication_cost(cluster, &profile, Reading::stated).gamma.value(), 0);
+  EXPECT_EQ(communication_cost(cluster, &profile, Bound::stated).gamma.value(), 0);
   profile.transport.emplace();
-  EXPECT_DOUBLE_EQ(communication_cost(cluster, &profile, Reading::stated).gamma.value(), 60e-12);
+  EXPECT_DOUBLE_EQ(communication_cost(cluster, &profile, Bound::stated).gamma.value(), 60e-12);
   profile.transport.reset();
   profile.rates.push_back({.kind = models::RateKind::reduce,
                            .bytes = Figure<BytesPerSecond>::exact(BytesPerSecond{4e9},
                                                                   Provenance::calibrated, "test")});
-  EXPECT_DOUBLE_EQ(communication_cost(cluster, &profile, Reading::stated).gamma.value(), 1 / 4e9);
+  EXPECT_DOUBLE_EQ(communication_cost(cluster, &profile, Bound::stated).gamma.value(), 1 / 4e9);
 }
 
 // A bus bandwidth has the reduction in it, so a ring must reach it as messages grow, and never more.
@@ -107,7 +107,7 @@ RC_GTEST_PROP(CommunicationCost, ARingOnOneNodeReachesTheBusBandwidth, ()) {
   cluster.ranks_per_node = test::drawn(2, 16);
   const int p = test::drawn(2, cluster.ranks_per_node);
   const StepEngine engine(models::ring_all_reduce(p),
-                          communication_cost(cluster, nullptr, Reading::stated, p));
+                          communication_cost(cluster, nullptr, Bound::stated, p));
   const double bandwidth = cluster.intra.bandwidth.value.value();
   double before = 0;
   for (double bytes = 1 << 20; bytes <= 1e12; bytes *= 16) {
@@ -124,7 +124,7 @@ RC_GTEST_PROP(CommunicationCost, ARingOnOneNodeReachesTheBusBandwidth, ()) {
 TEST(CommunicationCost, AMeshIsAsFastAsTheRanksInUseMakeIt) {
   const models::Cluster cluster = models::catalog_cluster("goyal-p100");
   const auto rate = [&](int ranks) {
-    return 1 / communication_cost(cluster, nullptr, Reading::stated, ranks).intra.beta.value();
+    return 1 / communication_cost(cluster, nullptr, Bound::stated, ranks).intra.beta.value();
   };
   EXPECT_NEAR(rate(2), 18e9, 1);
   EXPECT_NEAR(rate(4), 36e9, 1);
@@ -155,7 +155,7 @@ models::Cluster staged_box(int ranks_per_node) {
 double large_ring_rate(const models::Cluster& cluster, int p) {
   const double bytes = 1e12;
   const StepEngine engine(models::ring_all_reduce(p),
-                          communication_cost(cluster, nullptr, Reading::stated, p));
+                          communication_cost(cluster, nullptr, Bound::stated, p));
   return bytes * 2 * (p - 1) / p / engine.time(Bytes{bytes}).value();
 }
 
@@ -179,14 +179,14 @@ TEST(CommunicationCost, ARingThroughTheHostIsAsFastAsItsNarrowestPart) {
   models::Profile profile;
   profile.intra_bandwidth =
       Figure<BytesPerSecond>::exact(BytesPerSecond{5e9}, Provenance::calibrated, "test");
-  EXPECT_FALSE(communication_cost(cluster, &profile, Reading::stated).host);
+  EXPECT_FALSE(communication_cost(cluster, &profile, Bound::stated).host);
 }
 
 TEST(CommunicationCost, AClusterWithoutNicsHasNoEndlessRates) {
   models::Cluster cluster = models::catalog_cluster("h200-ndr");
   cluster.nodes = 1;
   cluster.nic = {};
-  const CommunicationCost cost = communication_cost(cluster, nullptr, Reading::stated, 8);
+  const CommunicationCost cost = communication_cost(cluster, nullptr, Bound::stated, 8);
   EXPECT_EQ(cost.nic.beta, cost.intra.beta);
 }
 
@@ -205,8 +205,8 @@ TEST(CommunicationCost, AProfileReplacesWhatItHas) {
   profile.intra_bandwidth = rate(4e9);
   profile.nic_latency = seconds(5e-6);
   profile.nic_bandwidth = rate(8e9);
-  for (const Reading reading : {Reading::stated, Reading::fast, Reading::slow}) {
-    const CommunicationCost cost = communication_cost(cluster, &profile, reading);
+  for (const Bound bound : {Bound::stated, Bound::fast, Bound::slow}) {
+    const CommunicationCost cost = communication_cost(cluster, &profile, bound);
     EXPECT_DOUBLE_EQ(cost.intra.alpha.value(), 3e-6);
     EXPECT_DOUBLE_EQ(cost.intra.beta.value(), 1 / 4e9);
     EXPECT_DOUBLE_EQ(cost.nic.alpha.value(), 5e-6);
@@ -218,19 +218,19 @@ TEST(CommunicationCost, AMeasuredUplinkTakesThePlaceOfTheStatedOne) {
   models::Cluster cluster = models::catalog_cluster("jizhi-p40");
   cluster.fabric = {.kind = models::FabricKind::fat_tree, .levels = {{4, 2}, {3, 1.5}}};
   models::Profile profile;
-  EXPECT_EQ(communication_cost(cluster, &profile, Reading::slow).fabric, cluster.fabric);
+  EXPECT_EQ(communication_cost(cluster, &profile, Bound::slow).fabric, cluster.fabric);
   profile.uplink_oversubscription = {3, 2.5, 4, Provenance::calibrated, "test"};
-  const auto leaf = [&](Reading reading) {
-    const models::Fabric fabric = communication_cost(cluster, &profile, reading).fabric;
+  const auto leaf = [&](Bound bound) {
+    const models::Fabric fabric = communication_cost(cluster, &profile, bound).fabric;
     EXPECT_EQ(fabric.levels.at(0).members, 4);
     EXPECT_EQ(fabric.levels.at(1), cluster.fabric.levels[1]);
     return fabric.levels[0].oversubscription;
   };
-  EXPECT_EQ(leaf(Reading::stated), 3);
-  EXPECT_EQ(leaf(Reading::fast), 2.5);
-  EXPECT_EQ(leaf(Reading::slow), 4);
+  EXPECT_EQ(leaf(Bound::stated), 3);
+  EXPECT_EQ(leaf(Bound::fast), 2.5);
+  EXPECT_EQ(leaf(Bound::slow), 4);
   cluster.fabric = {};
-  EXPECT_EQ(communication_cost(cluster, &profile, Reading::stated).fabric, cluster.fabric);
+  EXPECT_EQ(communication_cost(cluster, &profile, Bound::stated).fabric, cluster.fabric);
 }
 
 // What an exchange of no bytes took has the header in it.
@@ -247,7 +247,7 @@ TEST(CommunicationCost, TheHeaderOfAMessageIsOfTheLinkAndNotOfAlpha) {
                      .pieces = {{Bytes{0}, figure(Seconds{1e-3}), figure(SecondsPerByte{1e-7})}},
                      .source = "run"}};
   const models::Cluster cluster = models::catalog_cluster("jizhi-p40");
-  const CommunicationCost cost = communication_cost(cluster, &profile, Reading::stated, 4);
+  const CommunicationCost cost = communication_cost(cluster, &profile, Bound::stated, 4);
   EXPECT_EQ(cost.transport->message_header, Bytes{100});
   EXPECT_NEAR(cost.nic_alpha(Bytes{0}).value(), 1e-3 - 100 * 1e-7, 1e-12);
   EXPECT_NEAR(cost.nic_alpha(Bytes{1000}).value(), 1e-3 - 100 * 1e-7, 1e-12);

@@ -180,17 +180,17 @@ CommunicationCost two_links() {
 // 16 ranks on 4 nodes: 2 levels inside, 2 between: 2 (2 x 1 + 2 x 10) = 44 us for a tree.
 TEST(Negotiation, ByHand) {
   const CommunicationCost cost = two_links();
-  const auto us = [&](Negotiation negotiation, int ranks, int gradients, Reading reading) {
-    return negotiation_time(negotiation, ranks, gradients, cost, reading).value() * 1e6;
+  const auto us = [&](Negotiation negotiation, int ranks, int gradients, Bound bound) {
+    return negotiation_time(negotiation, ranks, gradients, cost, bound).value() * 1e6;
   };
-  EXPECT_NEAR(us(Negotiation::bits, 16, 5, Reading::stated), 66, 1e-9);
-  EXPECT_NEAR(us(Negotiation::bits, 16, 5, Reading::fast), 44, 1e-9);
-  EXPECT_NEAR(us(Negotiation::gather, 16, 5, Reading::stated), 88 + 80, 1e-9);
-  EXPECT_NEAR(us(Negotiation::messages, 16, 5, Reading::stated), 32, 1e-9);
-  EXPECT_NEAR(us(Negotiation::messages, 16, 5, Reading::slow), 160, 1e-9);
-  EXPECT_EQ(us(Negotiation::none, 16, 5, Reading::stated), 0);
+  EXPECT_NEAR(us(Negotiation::bits, 16, 5, Bound::stated), 66, 1e-9);
+  EXPECT_NEAR(us(Negotiation::bits, 16, 5, Bound::fast), 44, 1e-9);
+  EXPECT_NEAR(us(Negotiation::gather, 16, 5, Bound::stated), 88 + 80, 1e-9);
+  EXPECT_NEAR(us(Negotiation::messages, 16, 5, Bound::stated), 32, 1e-9);
+  EXPECT_NEAR(us(Negotiation::messages, 16, 5, Bound::slow), 160, 1e-9);
+  EXPECT_EQ(us(Negotiation::none, 16, 5, Bound::stated), 0);
   for (const Negotiation kind : {Negotiation::messages, Negotiation::gather, Negotiation::bits})
-    EXPECT_EQ(us(kind, 1, 5, Reading::stated), 0);
+    EXPECT_EQ(us(kind, 1, 5, Bound::stated), 0);
 }
 
 // Three parts of layer 0, one of layer 1: 0.26 ms each, in the forward pass of their layer.
@@ -198,31 +198,31 @@ TEST(Tasks, OfByteSchedulerStopTheForwardPassByHand) {
   const models::NetworkWork network = test::chain_network({30, 10});
   ComputeTimes compute;
   compute.layers.assign(2, {1_s, 2_s});
-  const auto forward_ms = [&](const char* strategy, int ranks, Reading reading) {
+  const auto forward_ms = [&](const char* strategy, int ranks, Bound bound) {
     const models::Plan plan = models::make_plan(models::strategy(strategy), network.gradients,
                                                 ranks, models::WireType::fp32, {.partition = 40_B});
-    const ComputeTimes with = with_tasks(compute, network, plan, reading);
+    const ComputeTimes with = with_tasks(compute, network, plan, bound);
     EXPECT_EQ(with.layers[0].backward, compute.layers[0].backward);
     return std::pair((with.layers[0].forward - 1_s).value() * 1e3,
                      (with.layers[1].forward - 1_s).value() * 1e3);
   };
-  const auto stated = forward_ms("byte-scheduler", 2, Reading::stated);
+  const auto stated = forward_ms("byte-scheduler", 2, Bound::stated);
   EXPECT_NEAR(stated.first, 3 * 0.26, 1e-9);
   EXPECT_NEAR(stated.second, 0.26, 1e-9);
-  EXPECT_NEAR(forward_ms("byte-scheduler", 2, Reading::slow).first, 3 * 0.8, 1e-9);
-  EXPECT_EQ(forward_ms("byte-scheduler", 1, Reading::stated).first, 0);
-  EXPECT_EQ(forward_ms("p3", 2, Reading::stated).first, 0);
+  EXPECT_NEAR(forward_ms("byte-scheduler", 2, Bound::slow).first, 3 * 0.8, 1e-9);
+  EXPECT_EQ(forward_ms("byte-scheduler", 1, Bound::stated).first, 0);
+  EXPECT_EQ(forward_ms("p3", 2, Bound::stated).first, 0);
 }
 
 // 60 MB: 12 ms each way; a core adds three quarters of it at 3 GB/s.
 TEST(HostWay, ByHand) {
-  const HostWay way = host_way(60e6 * 1_B, 4, Reading::stated);
+  const HostWay way = host_way(60e6 * 1_B, 4, Bound::stated);
   EXPECT_NEAR(way.copy.value(), 12e-3, 1e-12);
   EXPECT_NEAR(way.sum.value(), 15e-3, 1e-12);
   EXPECT_EQ(way.messages, 3);
-  EXPECT_EQ(host_way(60e6 * 1_B, 4, Reading::slow).messages, 10);
-  EXPECT_LT(host_way(60e6 * 1_B, 4, Reading::fast).sum, way.sum);
-  EXPECT_GT(host_way(60e6 * 1_B, 4, Reading::slow).copy, way.copy);
+  EXPECT_EQ(host_way(60e6 * 1_B, 4, Bound::slow).messages, 10);
+  EXPECT_LT(host_way(60e6 * 1_B, 4, Bound::fast).sum, way.sum);
+  EXPECT_GT(host_way(60e6 * 1_B, 4, Bound::slow).copy, way.copy);
 }
 
 }  // namespace

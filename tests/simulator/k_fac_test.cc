@@ -103,7 +103,7 @@ struct Job {
                         .batch_per_rank = batch,
                         .accumulate = accumulate,
                         .waiting = waiting},
-                       rings, Reading::stated);
+                       rings, Bound::stated);
   }
 };
 

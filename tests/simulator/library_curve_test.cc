@@ -46,16 +46,16 @@ struct Times {
 
 Times times(const models::Profile& profile, const LibraryJob& job, Bytes bytes,
             models::Library library = Library::open_mpi) {
-  const auto at = [&](Reading reading) {
-    return LibraryCurve::find(&profile, library, job, reading)->time(bytes).value();
+  const auto at = [&](Bound bound) {
+    return LibraryCurve::find(&profile, library, job, bound)->time(bytes).value();
   };
-  return {at(Reading::stated), at(Reading::fast), at(Reading::slow)};
+  return {at(Bound::stated), at(Bound::fast), at(Bound::slow)};
 }
 
 std::string described(const models::Profile& profile, const LibraryJob& job,
                       models::Library library = Library::open_mpi, double least = 2048,
                       double most = 4096) {
-  const auto found = LibraryCurve::find(&profile, library, job, Reading::stated);
+  const auto found = LibraryCurve::find(&profile, library, job, Bound::stated);
   return found ? found->described(Bytes{least}, Bytes{most}) : "none";
 }
 

@@ -48,9 +48,9 @@ TEST(LinkFactors, AreThoseOfWhatMessagesCost) {
     const models::Cluster other = with_links(cluster, factors);
     for (const bool is_calibrated : {false, true}) {
       const CommunicationCost was =
-          communication_cost(cluster, is_calibrated ? &profile : nullptr, Reading::stated, 16);
+          communication_cost(cluster, is_calibrated ? &profile : nullptr, Bound::stated, 16);
       const CommunicationCost is =
-          communication_cost(other, is_calibrated ? &faster : nullptr, Reading::stated, 16);
+          communication_cost(other, is_calibrated ? &faster : nullptr, Bound::stated, 16);
       EXPECT_NEAR(is.nic.alpha / was.nic.alpha, 0.25, 1e-12) << name;
       EXPECT_NEAR(is.nic.beta / was.nic.beta, 0.25, 1e-12) << name;
       EXPECT_NEAR(is.intra.alpha / was.intra.alpha, 0.25, 1e-12) << name;

@@ -133,7 +133,7 @@ TEST(MeasuredAllReduces, AtTheirFastestArePossible) {
   for (const char* algorithm : {"ring", "halving-doubling", "direct-exchange",
                                 "hierarchical-scatter", "nccl", "nccl-tree"}) {
     for (const int ranks : {2, 8, 16, 64}) {
-      const CommunicationCost cost = communication_cost(cluster, nullptr, Reading::fast, ranks);
+      const CommunicationCost cost = communication_cost(cluster, nullptr, Bound::fast, ranks);
       for (const Bytes bytes : {small, large}) {
         EXPECT_GT(timed(algorithm, ranks, bytes, {}).time.low,
                   least_time({ranks, bytes, Seconds{1}}, cost))

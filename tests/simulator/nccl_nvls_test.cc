@@ -56,7 +56,7 @@ TEST(NcclNvls, NeedsSwitchesThatReduce) {
 
 NcclPractice practice(const Job& job) {
   return {nccl_tables("2.28"), job.cluster, job.ranks,
-          communication_cost(job.cluster, nullptr, Reading::stated, job.ranks), Reading::stated};
+          communication_cost(job.cluster, nullptr, Bound::stated, job.ranks), Bound::stated};
 }
 
 // Large all-reduces of 8 H200 pass the bandwidth of a ring; those of 4 do not (NVIDIA/nccl#1455).

@@ -17,10 +17,9 @@ using test::error_of;
 constexpr Bytes small{8};
 constexpr Bytes large{1LL << 33};
 
-NcclPractice practice(const models::Cluster& cluster, int ranks,
-                      Reading reading = Reading::stated) {
-  return {nccl_tables("2.28"), cluster, ranks, communication_cost(cluster, nullptr, reading, ranks),
-          reading};
+NcclPractice practice(const models::Cluster& cluster, int ranks, Bound bound = Bound::stated) {
+  return {nccl_tables("2.28"), cluster, ranks, communication_cost(cluster, nullptr, bound, ranks),
+          bound};
 }
 
 models::Cluster with_nic(const char* link, int nodes = 2) {
@@ -34,12 +33,12 @@ TEST(NcclPractice, ASmallMessageTakesTheFactorOfNcclsOwnTime) {
   const models::Cluster cluster = models::catalog_cluster("h200-ndr");
   for (const int ranks : {2, 8, 16, 64}) {
     const NcclModel model(nccl_tables("2.28"), cluster, ranks);
-    const auto ratio = [&](Reading reading) {
-      return practice(cluster, ranks, reading).time(small) / model.time(small);
+    const auto ratio = [&](Bound bound) {
+      return practice(cluster, ranks, bound).time(small) / model.time(small);
     };
-    EXPECT_NEAR(ratio(Reading::stated), 1.6, 1e-3) << ranks;
-    EXPECT_NEAR(ratio(Reading::fast), 1.0, 1e-3) << ranks;
-    EXPECT_NEAR(ratio(Reading::slow), 2.6, 1e-3) << ranks;
+    EXPECT_NEAR(ratio(Bound::stated), 1.6, 1e-3) << ranks;
+    EXPECT_NEAR(ratio(Bound::fast), 1.0, 1e-3) << ranks;
+    EXPECT_NEAR(ratio(Bound::slow), 2.6, 1e-3) << ranks;
   }
 }
 
@@ -71,8 +70,7 @@ TEST(NcclPractice, AStepTakesTheLatencyOfEfaAndOfTcp) {
   const models::Cluster efa = with_nic("efa-400g");
   const models::Cluster tcp = with_nic("tcp-100g");
   const auto network_us = [](const models::Cluster& cluster, NcclProtocol protocol) {
-    const NcclTables tables =
-        with_practical_latencies(nccl_tables("2.28"), cluster, Reading::stated);
+    const NcclTables tables = with_practical_latencies(nccl_tables("2.28"), cluster, Bound::stated);
     return tables.network_latency_us[static_cast<std::size_t>(NcclAlgorithm::ring)]
                                     [static_cast<std::size_t>(protocol)];
   };
@@ -90,7 +88,7 @@ TEST(AllReduceTime, IsTheEnginesForASchedule) {
   const models::Cluster cluster = models::catalog_cluster("h200-ndr");
   AllReduceTimer timer({.cluster = cluster, .ranks = 16});
   const AllReduceTime time = timer.by_name("ring", {}, large);
-  CollectiveTimer engine(communication_cost(cluster, nullptr, Reading::stated, 16),
+  CollectiveTimer engine(communication_cost(cluster, nullptr, Bound::stated, 16),
                          EngineKind::automatic);
   const models::PlannedSchedule ring{"ring", {.ranks = 16}, models::ring_all_reduce(16)};
   EXPECT_EQ(time.time.value, engine.time(ring, large));

@@ -72,7 +72,7 @@ TEST(PlatformXml, EqualsTheGoldenFile) {
   cluster.nodes = 4;
   cluster.fabric = {
       .kind = models::FabricKind::fat_tree, .levels = {{2, 3.0}}, .hop_latency = Seconds{1e-7}};
-  const Routes routes(communication_cost(cluster, nullptr, Reading::stated), 10);
+  const Routes routes(communication_cost(cluster, nullptr, Bound::stated), 10);
   test::expect_golden("platform_fat_tree.xml", models::simgrid_xml(platform_of(routes, "abci")));
 }
 

@@ -189,8 +189,8 @@ TEST(Prediction, NcclIsTimedByItsOwnChoice) {
   const StrategyPrediction p = predictor.predict(models::strategy("nccl"));
   const StrategyRun run = predictor.run(models::strategy("nccl"));
   const NcclPractice nccl(nccl_tables(nccl_versions().back()), job.cluster, 64,
-                          communication_cost(job.cluster, request.profile, Reading::stated, 64),
-                          Reading::stated);
+                          communication_cost(job.cluster, request.profile, Bound::stated, 64),
+                          Bound::stated);
   Seconds all;
   for (const models::Bucket& bucket : run.plan.buckets)
     all += nccl.time(run.plan.bytes(bucket)) + job.cluster.effects->collective_launch.value;

@@ -108,7 +108,7 @@ TEST(DeviceFactor, IsThatOfComputeTimes) {
     const auto total = [&](const models::Cluster& of, const models::Profile& by) {
       return compute_times({network, of.device, is_calibrated ? &by : nullptr,
                             models::Precision::fp32, 64, 1, of.effects ? &*of.effects : nullptr},
-                           Reading::stated)
+                           Bound::stated)
           .total();
     };
     EXPECT_NEAR(total(faster, better) / total(cluster, profile), 0.25, 1e-9) << is_calibrated;

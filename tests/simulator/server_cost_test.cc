@@ -30,7 +30,7 @@ std::vector<Seconds> times(System system, const ServerUse& use, int ranks,
                            const CommunicationCost& cost = machines_of_four()) {
   std::vector<Seconds> longest;
   for (const ServedPhase& phase :
-       served_phases({system, use, 120e6 * 1_B, ranks, 10e9 * 1_B / 1_s}, cost, Reading::stated)) {
+       served_phases({system, use, 120e6 * 1_B, ranks, 10e9 * 1_B / 1_s}, cost, Bound::stated)) {
     Seconds most;
     for (const Occupied& occupied : phase.lanes) most = std::max(most, occupied.time);
     longest.push_back(most);
@@ -71,7 +71,7 @@ TEST(ServerCost, KernelsRunInsideMachinesOfBytePs) {
     const ServerUse use{3, false, system == System::byteps ? -1 : 1, ServerTransport::rdma};
     std::vector<bool> found;
     for (const ServedPhase& phase : served_phases({system, use, 120e6 * 1_B, ranks, std::nullopt},
-                                                  machines_of_four(), Reading::stated))
+                                                  machines_of_four(), Bound::stated))
       found.push_back(phase.runs_as_kernels);
     return found;
   };
@@ -142,15 +142,15 @@ TEST(ServerCost, ARequestPassesThePushesThatAreQueued) {
   EXPECT_EQ(longest_on_lanes_in_turn(phases), 4_s);
 }
 
-TEST(ServerCost, ReadingsAreOrdered) {
+TEST(ServerCost, BoundsAreOrdered) {
   for (const System system : {System::byteps, System::tf_parameter_server,
                               System::tf_distributed_replicated, System::kvstore, System::p3}) {
     const ServerUse use{3, false, system == System::byteps ? -1 : 1, ServerTransport::grpc};
-    const auto at = [&](Reading reading) {
-      return time_alone(served_phases({system, use, 1_MiB, 12}, machines_of_four(), reading));
+    const auto at = [&](Bound bound) {
+      return time_alone(served_phases({system, use, 1_MiB, 12}, machines_of_four(), bound));
     };
-    EXPECT_LT(at(Reading::fast), at(Reading::stated));
-    EXPECT_LT(at(Reading::stated), at(Reading::slow));
+    EXPECT_LT(at(Bound::fast), at(Bound::stated));
+    EXPECT_LT(at(Bound::stated), at(Bound::slow));
   }
 }
 
@@ -170,7 +170,7 @@ TEST(ServerCost, IsTheFlowEnginesTimeWhereBothApply) {
     const ServerUse use{1, false, 0, ServerTransport::rdma};
     Seconds wire;
     for (const ServedPhase& phase :
-         served_phases({System::kvstore, use, bytes, ranks}, cost, Reading::stated)) {
+         served_phases({System::kvstore, use, bytes, ranks}, cost, Bound::stated)) {
       for (const Occupied& occupied : phase.lanes)
         if (phase.lanes.size() > 1) wire += occupied.lane >= 7 ? occupied.time : Seconds{0};
     }

@@ -272,7 +272,7 @@ TEST_F(DeviceCalibration, PredictsTheIterationOfTheDevice) {
         for (const models::CalibrationCheck& check : made.profile.checks) {
           const simulator::ComputeTimes times = simulator::compute_times(
               {work, device, &made.profile, precision, check.batch_per_rank},
-              simulator::Reading::stated);
+              simulator::Bound::stated);
           EXPECT_NEAR(times.total() / check.iteration.value, 1, far_sum);
           EXPECT_LT(std::abs(check.difference()), far_sum);
           EXPECT_THAT(times.source, HasSubstr(fmt::format("{0} of {0} layers and the update as "

@@ -20,7 +20,7 @@ using testing::Not;
 NcclPractice practice_of(int ranks) {
   static const models::Cluster cluster = models::catalog_cluster("h200-ndr");
   return {nccl_tables("2.28"), cluster, ranks,
-          communication_cost(cluster, nullptr, Reading::stated, ranks), Reading::stated};
+          communication_cost(cluster, nullptr, Bound::stated, ranks), Bound::stated};
 }
 
 // A plan with buckets of these elements, each by the schedule of its place.

@@ -24,12 +24,9 @@ constexpr Case cases[] = {{"h200-ndr", 2},   {"h200-ndr", 8},    {"h200-ndr", 16
                           {"jizhi-p40", 64}, {"jizhi-p40", 1024}};
 
 NcclPractice practice_of(const models::Cluster& cluster, int ranks, const Pace& pace = {}) {
-  return {nccl_tables("2.28"),
-          cluster,
-          ranks,
-          paced_cost(cluster, nullptr, Reading::stated, ranks, pace),
-          Reading::stated,
-          pace};
+  return {
+      nccl_tables("2.28"), cluster, ranks, paced_cost(cluster, nullptr, Bound::stated, ranks, pace),
+      Bound::stated,       pace};
 }
 
 Seconds least_taken(const NcclPractice& practice, Bytes bytes,
