@@ -45,9 +45,10 @@ void add_capacity_options(Command& command, job::CapacityOptions& capacity) {
                   "Ask for the cheapest candidate that trains in this time, as in 12h or '3 days'")
       .value("TIME");
   command
-      .add_option("--budget", capacity.budget,
-                  "Ask for the fastest candidate that costs at most this much; beside --within, for "
-                  "the cheapest that does both")
+      .add_option(
+          "--budget", capacity.budget,
+          "Ask for the fastest candidate that costs at most this much; beside --within, for "
+          "the cheapest that does both")
       .value("USD");
   command
       .add_option(

@@ -452,19 +452,21 @@ std::string time_budget_note(std::span<const job::PredictionTable> tables) {
       const std::string messages =
           is_curve ? "too many messages"
                    : fmt::format("{:.2g} million messages", row.not_followed / 1e6);
-      lines.say(fmt::format(
-                    "{}: timed by the step engine (the flow engine would follow {}; {} asks for that)",
-                    row.name, messages,
-                    row.not_followed > simulator::most_followed_when_named
-                        ? "--engine flow"
-                        : fmt::format("--strategy {}", row.name)),
-                table.ranks);
+      lines.say(
+          fmt::format(
+              "{}: timed by the step engine (the flow engine would follow {}; {} asks for that)",
+              row.name, messages,
+              row.not_followed > simulator::most_followed_when_named
+                  ? "--engine flow"
+                  : fmt::format("--strategy {}", row.name)),
+          table.ranks);
     }
     for (const simulator::LeftOut& row : table.left_out) {
-      lines.say(is_curve && row.takes_long
-                    ? fmt::format("{}: left out because it would take long; {}", row.name, row.remedy)
-                    : fmt::format("{}: left out: {}; {}", row.name, row.why, row.remedy),
-                table.ranks);
+      lines.say(
+          is_curve && row.takes_long
+              ? fmt::format("{}: left out because it would take long; {}", row.name, row.remedy)
+              : fmt::format("{}: left out: {}; {}", row.name, row.why, row.remedy),
+          table.ranks);
     }
   }
   return lines.text(is_curve);

@@ -14,9 +14,7 @@ void add_training_run_options(Command& command, job::TrainingRunOptions& options
       .add_option("--iterations", options.iterations, "Iterations to train, in place of --epochs")
       .value("N")
       .python("int");
-  command
-      .add_option("--dataset", options.dataset,
-                  "Samples of an epoch, or the name of a data set")
+  command.add_option("--dataset", options.dataset, "Samples of an epoch, or the name of a data set")
       .value("N|imagenet|cifar-10|cifar-100|mnist|fashion-mnist")
       .python("int | str");
   command

@@ -184,7 +184,8 @@ void add_latencies(const NcclPractice& practice, NcclConstants& constants) {
       constants.values.push_back({"step nvlink nvls_tree simple", factor * node_us});
       constants.values.push_back({"step net nvls_tree simple", factor * network_us});
     }
-    constants.notes.push_back("NVLS: its latency only, because no constant of NCCL says its bandwidth");
+    constants.notes.push_back(
+        "NVLS: its latency only, because no constant of NCCL says its bandwidth");
   }
 }
 

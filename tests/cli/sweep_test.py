@@ -263,7 +263,7 @@ class Sweep(CommandTest):
         self.file.write_text(f"model: {network}\ncluster: jizhi-p40\nranks: 8\nstrategy: ring\n")
         self.done(self.sweep("--out", self.out))
         network.write_text(network.read_text() + "\n# another\n")
-        self.refused(self.sweep("--out", self.out, "--resume"), "the journal is of another sweep")
+        self.refused(self.sweep("--out", self.out, "--resume"), "the journal belongs to another sweep")
 
 
 if __name__ == "__main__":

@@ -183,9 +183,10 @@ TEST(LinkRules, WrongLinksAreOneLine) {
             "bandwidth_by_ranks: state one bandwidth");
   EXPECT_EQ(intra_error("{base: nvlink1, bandwidth: 1 GB/s, bandwidth_by_ranks: {2: 1 GB/s}}"),
             "f:5:63: bandwidth twice; write bandwidth or bandwidth_by_ranks");
-  EXPECT_EQ(intra_error("{base: nvlink1, bandwidth_by_ranks: {}}"),
-            "f:5:44: bandwidth_by_ranks has no entry; write {2: 18 GB/s, 4: 36 GB/s}, each from this "
-            "many ranks in use on");
+  EXPECT_EQ(
+      intra_error("{base: nvlink1, bandwidth_by_ranks: {}}"),
+      "f:5:44: bandwidth_by_ranks has no entry; write {2: 18 GB/s, 4: 36 GB/s}, each from this "
+      "many ranks in use on");
   EXPECT_EQ(intra_error("{base: nvlink1, bandwidth_by_ranks: {two: 1 GB/s}}"),
             "f:5:50: bandwidth_by_ranks: 'two' is not a whole number from 1 to 4096");
   EXPECT_EQ(intra_error("{base: nvlink1, bandwidth_by_ranks: {2: 1 GB/s, 02: 1 GB/s}}"),

@@ -224,9 +224,10 @@ TEST(PlanDocument, FitsOnlyItsNetworkAndRanks) {
   EXPECT_EQ(error([](PlanDocument& d) { d.network = "vgg16"; }),
             "p.json: the plan is for network 'vgg16', not for chain; give a plan for this network, "
             "or the plan's network as --model");
-  EXPECT_EQ(error([](PlanDocument&) {}, 16),
-            "p.json: the plan is for 8 ranks, not for 16; give a plan for this many ranks (paceline "
-            "predict --ranks ... --plan-out)");
+  EXPECT_EQ(
+      error([](PlanDocument&) {}, 16),
+      "p.json: the plan is for 8 ranks, not for 16; give a plan for this many ranks (paceline "
+      "predict --ranks ... --plan-out)");
   EXPECT_EQ(error([](PlanDocument& d) { d.gradients[1].elements = 8; }),
             "p.json: gradient layer1 has 8 elements in the plan, and 7 in chain; give a plan for "
             "this network (and for this --scale-gradients)");

@@ -15,8 +15,9 @@ enum class Part { training, test };
 
 // Random changes of a training image. None by default.
 struct Augmentation {
-  int crop_padding = 0;  // pads by this many zeros on each side and crops at a random place (He 2015)
-  bool flip = false;     // left to right, with probability 1/2
+  int crop_padding =
+      0;              // pads by this many zeros on each side and crops at a random place (He 2015)
+  bool flip = false;  // left to right, with probability 1/2
   // Crops a random area (scale 8% to 100%, aspect 3/4 to 4/3) and resizes it (Szegedy 2014), as the
   // ImageNet papers do; without, the image is resized to 256/224 of the size and cropped in the
   // middle. Only for images of any size, those of folders and TFRecord files.

@@ -260,7 +260,8 @@ TEST_F(DeviceCalibration, PredictsTheIterationOfTheDevice) {
     for (const Precision precision : {Precision::fp32, Precision::mixed}) {
       for (const char* const clock :
            {"*=20e-6+100e9", "host=2e-6; event=1e-6; copy=10e-6+20e9; *=5e-6+50e9",
-            "jitter=0.3; host=1e-6; event=0.5e-6; copy=10e-6+20e9; *=8e-6+50e9"}) {
+            // With a jitter of 0.3 a sum is 5 % off in one run of about 30.
+            "jitter=0.15; host=1e-6; event=0.5e-6; copy=10e-6+20e9; *=8e-6+50e9"}) {
         SCOPED_TRACE(std::string(name) + ", " + clock);
         begin(clock);
         DeviceMeasurements measured;

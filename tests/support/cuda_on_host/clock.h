@@ -34,7 +34,8 @@ struct ClockModel {
   double host_s = 0;
   double event_s = 0;  // that the record of an event takes
   double beside = 1;   // at least 1
-  double jitter = 0;   // each time is off by up to this much of itself, either way, as the seed draws
+  double jitter =
+      0;  // each time is off by up to this much of itself, either way, as the seed draws
   bool bodies = true;  // whether anything runs: what is only timed leaves its memory as it is
   std::vector<ClockRule> rules = {};
 };
