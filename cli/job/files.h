@@ -1,4 +1,4 @@
-// Bound and writing whole files that the user named.
+// Reading and writing whole files that the user named.
 #pragma once
 
 #include <cstdint>

@@ -77,7 +77,7 @@ struct ClaimOutcome {
 };
 [[nodiscard]] std::vector<ClaimOutcome> outcomes(std::span<const ConvergenceRun> runs);
 
-// Runs as JSON lines, one object for each (to_json_line() in convergence_json.h). Bound ignores unknown keys,
+// Runs as JSON lines, one object for each (to_json_line() in convergence_json.h). Reading ignores unknown keys,
 // and throws InputError with the line.
 [[nodiscard]] std::vector<ConvergenceRun> parse_runs(std::string_view text,
                                                      const std::string& file);

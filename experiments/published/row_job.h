@@ -64,7 +64,7 @@ struct RowJob {
 // What is done to each cluster once it is read; empty: nothing.
 using ClusterEdit = std::function<void(models::Cluster&)>;
 
-// The clusters and networks of a source's rows, each read once. Bound is not for several threads
+// The clusters and networks of a source's rows, each read once. Reading is not for several threads
 // at once; what was read may be used by all.
 class SourceParts {
  public:

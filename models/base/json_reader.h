@@ -1,4 +1,4 @@
-// Bound JSON that may be damaged or hostile: every fault becomes one InputError with the file and
+// Reading JSON that may be damaged or hostile: every fault becomes one InputError with the file and
 // its line, or the place of the value in the document: "traceEvents[7].args.iteration".
 //
 // Private to .cc files. It is for documents that fit in memory; the traces of other tools are parsed

@@ -1,4 +1,4 @@
-// Bound YAML that a user wrote: every fault becomes one InputError with file, line and column.
+// Reading YAML that a user wrote: every fault becomes one InputError with file, line and column.
 //
 // Private to .cc files (it shows yaml-cpp). YamlMap checks that all of its keys are known.
 #pragma once

@@ -1,4 +1,4 @@
-// Bound a schedule: the transfers of one step, or of one rank in one step.
+// Reading a schedule: the transfers of one step, or of one rank in one step.
 //
 // These three functions are the only way in which any reader (verifier, engine, executor,
 // exporter, picture) learns what a schedule does. Nothing is materialised: the callback sees

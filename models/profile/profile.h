@@ -1,6 +1,6 @@
 // A profile: calibrated parameters of a cluster and its device, as Figures. A prediction takes them
 // in place of the catalogue's datasheet figures. A profile is data (JSON, "paceline.profile/1",
-// docs/formats.md). Bound one gives a valid value or throws.
+// docs/formats.md). Reading one gives a valid value or throws.
 #pragma once
 
 #include <cstdint>

@@ -4,7 +4,7 @@
 // and XXH3-128 checksum of each array), a checksum of the header, then the arrays. docs/formats.md
 // has the layout. It is written to a temporary file beside the path (PATH.partial), flushed to disk
 // (fsync of file and folder) and renamed: the path always holds a whole checkpoint, the old or the
-// new one. Bound and writing take one pass over the arrays, without copies.
+// new one. Reading and writing take one pass over the arrays, without copies.
 #pragma once
 
 #include <cstddef>
