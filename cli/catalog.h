@@ -22,7 +22,7 @@ struct CatalogList {
 // Networks, clusters, devices, links, prices, schedules, strategies, shipped profiles, experiments.
 [[nodiscard]] std::vector<CatalogList> catalog();
 
-// Of catalog().
+// Writes what catalog() returns.
 [[nodiscard]] const Document<std::vector<CatalogList>>& catalog_document();
 // A record for each entry: list, name, description.
 [[nodiscard]] std::string to_csv(std::span<const CatalogList> lists);

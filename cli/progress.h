@@ -18,7 +18,7 @@ namespace paceline::cli {
 // What is shown where standard error is no terminal.
 enum class OffTerminal { nothing, lines };
 
-// What PACELINE_PROGRESS_AFTER_S of the environment says, or else this.
+// The environment's PACELINE_PROGRESS_AFTER_S; `usual` if it is not set.
 [[nodiscard]] std::chrono::duration<double> progress_after(std::chrono::duration<double> usual);
 
 // The line cut so that the terminal that standard error is shows it as one.

@@ -1,4 +1,4 @@
-// What `paceline train` says while it runs: a progress line on a terminal, a line every half minute on
+// The output of `paceline train` while it runs: a progress line on a terminal, a line every half minute on
 // standard error elsewhere, a line for each epoch, and metrics as JSON lines.
 #pragma once
 

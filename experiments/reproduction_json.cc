@@ -103,7 +103,7 @@ struct WithoutLine {
   [[nodiscard]] MovedLine of_all() const {
     return {rows_moved(with, without.sources), rows_of(without.sources)};
   }
-  // Of each source that the mechanism moves.
+  // One line for each source that the mechanism moves.
   [[nodiscard]] std::vector<std::pair<std::string, MovedLine>> of_sources() const {
     std::vector<std::pair<std::string, MovedLine>> lines;
     for (std::size_t i = 0; i < with.size(); ++i) {

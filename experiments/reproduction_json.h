@@ -11,7 +11,7 @@ namespace paceline::experiments {
 
 [[nodiscard]] const Document<Reproduction>& reproduction_document();
 
-// Those of all sources, and the summary of all rows.
+// The reproductions of all sources, and the summary of all rows.
 using Reproductions = std::span<const Reproduction>;
 [[nodiscard]] const Document<Reproductions>& reproductions_document();
 

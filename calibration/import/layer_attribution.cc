@@ -35,7 +35,7 @@ struct KindNames {
   std::array<std::string_view, 18> operators;
 };
 
-// Attention is the first, because what is inside it is of no other kind.
+// Attention comes first: the operators inside it are then counted as attention, not as their own kind.
 constexpr std::array<KindNames, 17> kinds = {{
     {{"attention"},
      {},

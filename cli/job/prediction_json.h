@@ -17,14 +17,14 @@ struct ScalingCurve {
 };
 
 [[nodiscard]] const Document<PredictionTable>& prediction_document();
-// Of several tables, of different networks.
+// Several tables, one for each network.
 [[nodiscard]] const Document<PredictionTables>& predictions_document();
 [[nodiscard]] const Document<ScalingCurve>& scaling_document();
 
 // The options that change what is predicted.
 [[nodiscard]] const Document<Job>& setting_document();
-// What a document of one number of ranks says of its job: model, cluster, ranks, batch, precision, and the
-// options that change what is predicted.
+// The job in a document with one number of ranks: model, cluster, ranks, batch, precision, and the
+// options that change the prediction.
 struct AskedJob {
   const Job& job;
   const models::NetworkWork& network;

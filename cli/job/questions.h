@@ -26,8 +26,8 @@ struct WhatIfQuestion {
 // The questions of a list by commas, each of changes that are joined by '+'. Throws InputError.
 [[nodiscard]] std::vector<WhatIfQuestion> parse_questions(const std::string& text);
 
-// The one question of a list that changes bandwidth, latency and compute alone, for a job that has
-// not been run. Throws InputError.
+// A list with one question, which may change only bandwidth, latency and compute. The job need not have
+// been run. Throws InputError.
 [[nodiscard]] WhatIfQuestion parse_better_parts(const std::string& text);
 
 }  // namespace paceline::job

@@ -19,7 +19,7 @@ struct StatedJob {
   models::Precision precision = models::Precision::mixed;
   int batch_per_rank = 1;            // of rates that name no batch
   const models::Strategy& strategy;  // that a job trained with whose throughput was measured
-  // What is predicted of a network on this many ranks. Its profile is the one that is being made.
+  // The request that predicts a network on this many ranks, with the profile that is being made.
   std::function<simulator::PredictionRequest(const LoadedNetwork& network, int ranks)> request;
 };
 

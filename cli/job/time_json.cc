@@ -47,7 +47,7 @@ struct BesideLine {
 
 const Document<BesideLine>& beside_document() {
   using Line = BesideLine;
-  // What was predicted of a size, or what --measured calibrated there.
+  // A size has either a prediction, or a time that --measured calibrated. The other is left out.
   const auto where = [](bool is_predicted, auto get) {
     return [is_predicted, get](const Line& line) {
       return line.row.verdict.has_value() == is_predicted

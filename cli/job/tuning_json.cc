@@ -11,7 +11,7 @@
 namespace paceline::job {
 namespace {
 
-// What a part of the cluster that is twice as good makes of the tuned plan.
+// The tuned plan on a cluster one part of which is twice as good.
 struct BetterLine {
   const simulator::BetterPart& better;
   Seconds period;  // of the tuned plan

@@ -16,7 +16,7 @@ namespace paceline::serve {
 [[nodiscard]] simulator::Question parse_options(const std::map<std::string, std::string>& values,
                                                 const OwnFiles& own);
 
-// Those of the own networks and clusters that the question names.
+// The networks and clusters of `own` that the question names.
 [[nodiscard]] job::GivenValues given_of(const simulator::Question& question, const OwnFiles& own);
 
 }  // namespace paceline::serve

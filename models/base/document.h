@@ -96,7 +96,8 @@ concept IsList = std::ranges::range<T> && !IsText<T> && !IsMapping<T>;
 [[nodiscard]] Shape text_shape();
 [[nodiscard]] Shape truth_shape();
 
-// Those of an enumeration whose values count from 0. They end where name() repeats itself or says "unknown".
+// The names of an enumeration whose values count from 0, up to the first value for which name() repeats
+// itself or returns "unknown".
 template <class E>
 std::vector<std::string> names_of() {
   std::vector<std::string> names;
@@ -384,7 +385,7 @@ class Document {
   std::vector<Writer> writers_;
 };
 
-// What `second` has of what `first` has of a value, for members of members:
+// A getter of a member of a member: second(first(value)), as in
 // add("compute_s", through(&Row::spent, &TimeSpent::compute)).
 template <class First, class Second>
 [[nodiscard]] auto through(First first, Second second) {

@@ -50,9 +50,9 @@ struct WaitingRanks {
 // The compute time of the slowest rank over that of a rank alone.
 [[nodiscard]] double waiting_factor(const Losses& losses, const WaitingRanks& ranks);
 
-// What a collective of kernels takes from the computation beside it. A collective of this many bytes of bus
-// bandwidth times time (bus_bytes()) that is on its way for so long takes the time that it would take to
-// compute what is not computed meanwhile:
+// How much a collective of kernels slows the computation beside it. The result is the compute time that is
+// lost while the collective runs. `bytes` is its bus bandwidth times its time (bus_bytes()), `time` is how
+// long it runs:
 //   lost(bytes, time) = min(most time, max(least time, a_byte bytes))
 // That never falls as the time grows, so that a collective which a faster link ends sooner takes no more.
 struct Interference {
@@ -67,8 +67,8 @@ struct Interference {
   [[nodiscard]] double beside(BytesPerSecond bus_bandwidth) const;
 };
 
-// As estimated for a device of this many multiprocessors and this much memory bandwidth; nothing where it
-// has no multiprocessors.
+// The estimate for a device with this many multiprocessors and this memory bandwidth. It is zero for a
+// device without multiprocessors.
 [[nodiscard]] Interference estimated_interference(const Losses& losses, int multiprocessors,
                                                   BytesPerSecond memory);
 

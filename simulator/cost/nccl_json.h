@@ -1,4 +1,4 @@
-// What NCCL's own model expects of all-reduces as JSON, for tools (docs/formats.md).
+// The all-reduce times of NCCL's own model as JSON, for tools (docs/formats.md).
 #pragma once
 
 #include <span>

@@ -23,7 +23,7 @@ struct ThresholdRequest {
   std::optional<int> servers = {};
   std::optional<models::ServerPlacement> placement = {};
   std::optional<int> streams = {};
-  // What strategies of other systems take (models/plan/dispatch.h); ours ignore it, except for
+  // Options of the strategies of other systems (models/plan/dispatch.h). Our own strategies use only
   // `through_host`.
   std::optional<Seconds> cycle = {};
   std::optional<models::HorovodDefaults> horovod = {};  // of the version that is named

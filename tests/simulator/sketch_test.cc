@@ -19,7 +19,7 @@ std::vector<Seconds> totals(const RandomJob& job) {
   return times;
 }
 
-// Of each bucket, if it takes this much of computation's speed.
+// The compute time that each bucket costs if it takes this share of computation's speed.
 std::vector<Seconds> lost(const std::vector<Seconds>& buckets, double share) {
   std::vector<Seconds> times = buckets;
   for (Seconds& time : times) time *= share;
