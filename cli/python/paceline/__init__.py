@@ -8,12 +8,12 @@
 
 from . import _core
 from ._core import __version__, all_reduces, clusters, networks, profiles, strategies
+from .answers import (AllReduceTimes, Capacity, Comparison, Cost, Counterexample, Prediction, Proof, RobustTuning, Row,
+                      Scaling, Sweep, Tuning, WhatIf)
 from .chakra import ExecutionTrace
 from .errors import Error, InputError, RunError, UnavailableError
 from .onnx_import import from_onnx
-from .predictions import (AllReduceTimes, Capacity, Comparison, Cost, Counterexample, Prediction, Proof, RobustTuning,
-                          Row, Scaling, Sweep, Tuning, WhatIf, compare, cost, export, plan_capacity, predict, scale,
-                          sweep, time, tune, verify)
+from .predictions import compare, cost, export, plan_capacity, predict, scale, sweep, time, tune, verify
 from .torch_import import from_torch
 from .values import Cluster, Figure, Network, Plan, Profile, Timeline
 
