@@ -151,8 +151,7 @@ namespace {
 // A text that may not be there.
 template <class Of>
 auto maybe(std::string Of::*text) {
-  return
-      [text](const Of& of) { return (of.*text).empty() ? std::nullopt : std::optional(of.*text); };
+  return [text](const Of& of) { return non_empty(of.*text); };
 }
 
 const Document<BuiltPart>& built_part_document() {

@@ -139,10 +139,7 @@ const Document<BasisLine>& basis_document() {
   static const auto document =
       Document<Line>()
           .add("what", &Line::what)
-          .add_if_any("text",
-                      [](const Line& line) {
-                        return line.text.empty() ? std::nullopt : std::optional(line.text);
-                      })
+          .add_if_any("text", [](const Line& line) { return non_empty(line.text); })
           .add_if_any("value", number_of([](const Line& line) { return line.figure.value; }))
           .add_if_any("low", number_of([](const Line& line) { return line.figure.low; }))
           .add_if_any("high", number_of([](const Line& line) { return line.figure.high; }))

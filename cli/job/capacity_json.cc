@@ -62,10 +62,7 @@ const Document<Line<NamedCluster>>& cluster_document() {
       Document<Of>()
           .add("label", [](const Of& line) { return line.entry.label(); })
           .add("cluster", [](const Of& line) { return line.entry.cluster; })
-          .add("nic",
-               [](const Of& line) {
-                 return line.entry.nic.empty() ? std::nullopt : std::optional(line.entry.nic);
-               })
+          .add("nic", [](const Of& line) { return non_empty(line.entry.nic); })
           .include(
               [](const Of& line) -> const models::Cluster* {
                 const std::vector<CapacityCandidate>& all = line.capacity.candidates;

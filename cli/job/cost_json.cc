@@ -9,10 +9,6 @@
 namespace paceline::job {
 namespace {
 
-std::optional<std::string> given(const std::string& text) {
-  return text.empty() ? std::nullopt : std::optional(text);
-}
-
 const Document<models::Length>& length_document() {
   static const auto document = Document<models::Length>()
                                    .add("count", &models::Length::count, positive())
@@ -24,7 +20,7 @@ const Document<models::Dataset>& dataset_document() {
   using models::Dataset;
   static const auto document =
       Document<Dataset>()
-          .add("name", [](const Dataset& dataset) { return given(dataset.name); })
+          .add("name", [](const Dataset& dataset) { return non_empty(dataset.name); })
           .add("samples", &Dataset::samples, positive());
   return document;
 }
@@ -51,7 +47,7 @@ const Document<models::TrainingRun>& run_document() {
   using models::TrainingRun;
   static const auto document =
       Document<TrainingRun>()
-          .add("name", [](const TrainingRun& run) { return given(run.name); })
+          .add("name", [](const TrainingRun& run) { return non_empty(run.name); })
           .add("dataset", &TrainingRun::dataset, dataset_document())
           .add(
               "start_up", [](const TrainingRun& run) { return stated(run.start_up, "s"); },

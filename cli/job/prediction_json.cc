@@ -67,12 +67,9 @@ const Document<simulator::LeftOut>& left_out_document() {
 }
 
 const Document<Job>& setting_document() {
-  static const auto given = [](const std::string& text) {
-    return text.empty() ? std::nullopt : std::optional(text);
-  };
   static const auto document =
       Document<Job>()
-          .add("nic", [](const Job& job) { return given(job.question.nic); })
+          .add("nic", [](const Job& job) { return non_empty(job.question.nic); })
           .add("engine", [](const Job& job) { return job.question.engine; })
           .add("profile",
                [](const Job& job) {
@@ -94,7 +91,7 @@ const Document<Job>& setting_document() {
                                 : simulator::partly_taken(job.question.thresholds, job.strategies);
               },
               partly_taken_document())
-          .add("plan", [](const Job& job) { return given(job.plan_file); });
+          .add("plan", [](const Job& job) { return non_empty(job.plan_file); });
   return document;
 }
 
@@ -153,10 +150,7 @@ Document<PredictionTable> with_job(Document<PredictionTable> document, Ranks ran
       .add("precision", [](const Table& table) { return table.job.question.precision; })
       .include([](const Table& table) -> const Job& { return table.job; }, setting_document())
       .add_if_any("what_if",
-                  [](const Table& table) {
-                    const std::string& changes = table.job.question.what_if;
-                    return changes.empty() ? std::nullopt : std::optional(changes);
-                  })
+                  [](const Table& table) { return non_empty(table.job.question.what_if); })
       .add("device_memory_bytes",
            [](const Table& table) { return table.job.cluster.device.memory.value; });
 }

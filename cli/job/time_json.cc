@@ -245,11 +245,7 @@ const Document<TimeTable>& time_document() {
           .add(
               "against", [](const Table& table) { return table.against ? &table : nullptr; },
               against_document())
-          .add("nccl_version",
-               [](const Table& table) {
-                 return table.nccl_version.empty() ? std::nullopt
-                                                   : std::optional(table.nccl_version);
-               })
+          .add("nccl_version", [](const Table& table) { return non_empty(table.nccl_version); })
           .add_constant("provenance", "predicted")
           .add("columns", &Table::columns, column_document(), 1)
           .add("left_out", &Table::left_out, left_out_document())

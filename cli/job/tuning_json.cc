@@ -115,9 +115,8 @@ const Document<Tuning>& found_document() {
           .add("gap",
                tuned([](const TunedPlan& found) { return found.period / found.least_period - 1; }))
           .add("optimal", tuned(&TunedPlan::is_optimal))
-          .add("why_not_optimal", tuned([](const TunedPlan& found) {
-                 return found.why_not.empty() ? std::nullopt : std::optional(found.why_not);
-               }))
+          .add("why_not_optimal",
+               tuned([](const TunedPlan& found) { return non_empty(found.why_not); }))
           .add("complete", tuned(&TunedPlan::is_complete))
           .add("cut_short", &Found::cut_short)
           .add("candidates", tuned(&TunedPlan::candidates))

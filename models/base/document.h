@@ -385,6 +385,11 @@ class Document {
   std::vector<Writer> writers_;
 };
 
+// The text, or nothing if it is empty: for members that are then null or left out.
+[[nodiscard]] inline std::optional<std::string> non_empty(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional(text);
+}
+
 // A getter of a member of a member: second(first(value)), as in
 // add("compute_s", through(&Row::spent, &TimeSpent::compute)).
 template <class First, class Second>

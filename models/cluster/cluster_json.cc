@@ -92,10 +92,7 @@ const Document<Cluster>& cluster_document() {
           .add("nic_use", &Cluster::nic_use)
           .add("fabric", described_fabric)
           .add("placement", described_placement)
-          .add("profile",
-               [](const Cluster& cluster) {
-                 return cluster.profile.empty() ? std::nullopt : std::optional(cluster.profile);
-               })
+          .add("profile", [](const Cluster& cluster) { return non_empty(cluster.profile); })
           .add("source", &Cluster::source, any_text())
           .add("figures", figures_of, figure_document(), 1);
   return document;
