@@ -197,7 +197,7 @@ int most_streams(const job::Job& job) {
   if (job.plan) return job.plan->plan.streams;
   int most = job.question.thresholds.streams.value_or(1);
   for (const models::Strategy* strategy : job.strategies) {
-    if (strategy->on_servers() != nullptr)
+    if (strategy->traits().all_at_once)
       most = std::max(most, static_cast<int>(job.networks.front().work.gradients.size()));
   }
   return most;

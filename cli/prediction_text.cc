@@ -27,24 +27,24 @@ std::string thresholds_text(const models::Strategy& strategy,
   if (thresholds.partition == Bytes{0} &&
       (strategy.fusion == models::Fusion::by_default || thresholds.fusion > Bytes{0}))
     add("theta " + to_text_binary(thresholds.fusion));
-  if (strategy.hybrid() != nullptr) add("eta " + to_text(thresholds.hybrid));
+  if (strategy.takes_hybrid()) add("eta " + to_text(thresholds.hybrid));
   if (strategy.takes_group()) add(fmt::format("k {}", thresholds.group_size));
   if (strategy.takes_segments()) add(fmt::format("{} segments", thresholds.segments));
   if (strategy.takes_rings() && thresholds.rings > 0)
     add(fmt::format("{} rings", thresholds.rings));
-  if (strategy.on_servers() != nullptr)
+  if (strategy.traits().all_at_once)
     add(fmt::format("{} servers, {}", thresholds.servers, name(thresholds.placement)));
-  if (strategy.preconditions())
+  if (strategy.traits().takes_factors)
     add(fmt::format("owners {}, factors every {}", name(thresholds.placement),
                     thresholds.factors_every));
-  if (strategy.on_servers() == nullptr && thresholds.streams > 1)
+  if (!strategy.traits().all_at_once && thresholds.streams > 1)
     add(fmt::format("{} streams", thresholds.streams));
   const models::Dispatch& dispatch = thresholds.dispatch;
   if (dispatch.cycle > Seconds{0}) add("cycle " + to_text(dispatch.cycle));
   if (thresholds.partition > Bytes{0}) add("partition " + to_text(thresholds.partition));
   if (dispatch.credit) add("credit " + to_text(*dispatch.credit));
   if (dispatch.through_host) add("host copies");
-  if (strategy.served() != nullptr)
+  if (strategy.traits().takes_machines)
     add(fmt::format("{} servers{}, {}", thresholds.servers,
                     thresholds.own_machines ? " of their own" : "", name(thresholds.transport)));
   return text;
@@ -151,7 +151,7 @@ std::string thresholds_note(const job::PredictionTable& table) {
     has_theta = has_theta || (strategy.fusion == models::Fusion::by_default && !given.fusion);
     has_eta = has_eta || (hybrid != nullptr && hybrid->threshold == Bytes{0} && !given.hybrid);
     has_k = has_k || (strategy.takes_group() && !given.group_size);
-    const bool is_fixed = strategy.fusion == models::Fusion::never;
+    const bool is_fixed = !strategy.takes_fusion();
     if (!is_fixed && (strategy.fusion == models::Fusion::by_default || given.fusion)) continue;
     if (std::find(by_tensor.begin(), by_tensor.end(), row.name) != by_tensor.end()) continue;
     by_tensor.push_back(row.name);
@@ -197,7 +197,7 @@ std::string partly_taken_text(const job::Job& job) {
 
 // What times the all-reduces of a row, in two words at most.
 std::string engine_text(const simulator::StrategyPrediction& row) {
-  if (models::strategy(row.name).served() != nullptr) return "closed form";
+  if (models::strategy(row.name).traits().takes_machines) return "closed form";
   if (!models::strategy(row.name).library()) return std::string(name(row.engine));
   return row.by_library_model ? "own model" : "own curve";
 }
@@ -509,7 +509,7 @@ std::string k_fac_note(const job::PredictionTable& table) {
       text += fmt::format("; {} reduced and {} gathered on the wire",
                           to_text(times.inputs.bytes + times.reduced.bytes),
                           to_text(times.gathered.bytes));
-    const models::KfacUse& use = *row.plan.k_fac();
+    const models::KfacUse& use = *row.plan.uses<models::KfacUse>();
     if (use.factors_every > 1)
       text += fmt::format("; times are means of {} iterations, one of which has factors",
                           use.factors_every);

@@ -37,7 +37,7 @@ struct Point {
 // Strategies of which nothing but the flow engine knows the time where links are shared, which takes
 // it a second a candidate. They are compared only where strategies are named.
 bool is_slow_to_follow(const models::Strategy* strategy) {
-  return strategy->on_servers() != nullptr || strategy->name == "direct-exchange";
+  return strategy->traits().all_at_once || strategy->name == "direct-exchange";
 }
 
 // Why a point is no candidate. Points of a cluster with the same kind stand on one line.

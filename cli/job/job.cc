@@ -31,7 +31,7 @@ bool is_timed_on(const models::Strategy& strategy, const models::Cluster& cluste
 // Whether a table has it where nobody names strategies: what runtimes on such devices run. NCCL, which
 // sums between GPUs, has no servers.
 bool is_by_default(const models::Strategy& strategy, const models::Cluster& cluster) {
-  return strategy.on_servers() == nullptr || !simulator::is_gpu(cluster.device);
+  return strategy.traits().by_kernels || !simulator::is_gpu(cluster.device);
 }
 
 // The strategies that are asked for. All of them are those that run on the cluster.
@@ -73,7 +73,7 @@ void take_nic(const std::string& nic, Job& job) {
 
 void scale_gradients(double scale, Job& job) {
   for (const models::Strategy* strategy : job.strategies) {
-    if (strategy->preconditions())
+    if (strategy->traits().takes_factors)
       throw InputError({"--scale-gradients"},
                        fmt::format("the factors of {} have no smaller size", strategy->name),
                        "leave it out, or choose another strategy");

@@ -38,10 +38,11 @@ simulator::RobustCandidate default_of(const Tuning& tuning, const RuntimeDefault
                                       const simulator::PredictionRequest& of_job,
                                       simulator::Predictor& predictor) {
   const models::WireType wire = tuning.tuned.plan.wire;
-  const bool is_k_fac =
-      runtime.plan ? runtime.plan->plan.k_fac() != nullptr : runtime.strategy->preconditions();
-  if (is_k_fac && of_job.stragglers)
-    throw InputError({"--default"}, "no stragglers are simulated with k-fac",
+  const models::Strategy& strategy =
+      runtime.plan ? models::strategy(runtime.plan->plan.strategy) : *runtime.strategy;
+  if (of_job.stragglers && !strategy.traits().may_straggle)
+    throw InputError({"--default"},
+                     fmt::format("no stragglers are simulated with {}", strategy.name),
                      "leave out --spread and --slow-rank, or choose another strategy");
   if (runtime.plan) {
     models::check_plan(*runtime.plan, runtime.name, tuning.table.network.work, tuning.table.ranks);
@@ -154,7 +155,7 @@ RobustTuning robust_tuning(const Tuning& tuning, const AskedRobust& asked,
     else
       robust.candidates.push_back({row.name, row.plan, simulator::sampled(row)});
   }
-  const bool is_on_servers = models::strategy(best.strategy).on_servers() != nullptr;
+  const bool is_on_servers = models::strategy(best.strategy).traits().all_at_once;
   const std::vector<std::string> family = family_of(best, all_reduces);
   if (!is_on_servers && !best.is_of_other_system()) {
     int number = 0;

@@ -51,7 +51,7 @@ void note_unexplained(Tuning& tuning) {
 bool is_driven_by_thresholds(const simulator::StrategyPrediction& row) {
   const models::Strategy& strategy = models::strategy(row.name);
   return may_run(row) && !strategy.other && strategy.fusion != models::Fusion::never &&
-         strategy.on_servers() == nullptr;
+         !strategy.traits().all_at_once;
 }
 
 // All-reduces of which one search makes plans: a library, or schedules; empty: all schedules.
@@ -78,8 +78,7 @@ std::vector<Family> families(const Job& job, const std::vector<std::string>& ask
 bool is_of(const models::Plan& plan, const Family& family) {
   return std::all_of(plan.schedules.begin(), plan.schedules.end(), [&](const auto& one) {
     if (family.empty()) return one.has_steps();
-    return std::find(family.begin(), family.end(),
-                     one.library ? name(*one.library) : one.algorithm) != family.end();
+    return std::find(family.begin(), family.end(), one.algorithm) != family.end();
   });
 }
 
@@ -196,7 +195,7 @@ const RuntimeDefaults* Tuning::kept() const {
 void compare_with_others(Job& job) {
   const bool is_gpu = simulator::is_gpu(job.cluster.device);
   for (const models::Strategy& strategy : models::other_system_catalogue()) {
-    const bool runs = strategy.library() ? is_gpu : strategy.served() == nullptr;
+    const bool runs = strategy.library() ? is_gpu : strategy.traits().by_kernels;
     if (runs && !job.names_strategies &&
         std::find(job.strategies.begin(), job.strategies.end(), &strategy) == job.strategies.end())
       job.strategies.push_back(&strategy);
@@ -206,8 +205,7 @@ void compare_with_others(Job& job) {
 
 bool may_run(const simulator::StrategyPrediction& row) {
   const models::Strategy& strategy = models::strategy(row.name);
-  return strategy.is_runnable() && !row.plan.is_of_other_system() && row.plan.k_fac() == nullptr &&
-         row.not_followed == 0;
+  return strategy.is_runnable() && !row.plan.is_of_other_system() && row.not_followed == 0;
 }
 
 bool takes_only(const models::Plan& plan, const std::vector<std::string>& all_reduces) {
@@ -216,8 +214,7 @@ bool takes_only(const models::Plan& plan, const std::vector<std::string>& all_re
 
 std::vector<std::string> family_of(const models::Plan& plan,
                                    const std::vector<std::string>& all_reduces) {
-  if (!plan.schedules.empty() && plan.schedules.front().library)
-    return {std::string(name(*plan.schedules.front().library))};
+  if (const auto* library = plan.uses<models::Library>()) return {std::string(name(*library))};
   Family schedules = all_reduces;
   std::erase_if(schedules, [](const std::string& name) { return models::library_named(name); });
   return schedules;
@@ -227,7 +224,7 @@ void leave_out_untimed(Job& job) {
   job.time_budget = simulator::TimeBudget::bounded_by_any_engine;
   if (job.question.engine != simulator::EngineKind::step || job.names_strategies) return;
   std::erase_if(job.strategies,
-                [](const models::Strategy* strategy) { return strategy->on_servers() != nullptr; });
+                [](const models::Strategy* strategy) { return strategy->traits().all_at_once; });
 }
 
 Seconds parse_time_limit(const std::string& text) {

@@ -43,17 +43,15 @@ models::Plan plan_of_run(const models::TracedJob& run, const models::NetworkWork
       bucket.elements += network.gradients[static_cast<std::size_t>(next + i)].elements;
     next += traced.gradients;
     models::PlannedSchedule planned;
-    planned.algorithm = traced.schedule;
-    planned.options.ranks = run.ranks;
     if (traced.is_library) {
-      planned.library = models::library_from_name(traced.schedule);
+      planned = models::called(models::library_from_name(traced.schedule), run.ranks);
     } else {
       const models::CollectiveAlgorithm& algorithm = models::all_reduce_algorithm(traced.schedule);
       if (algorithm.takes_rings || algorithm.takes_servers)
         fail(fmt::format("it does not say with which options {} ran", traced.schedule));
-      planned.options.group_size = traced.group_size;
-      planned.options.segments = traced.segments;
-      planned.schedule = algorithm.build(planned.options);
+      planned = models::scheduled(
+          traced.schedule,
+          {.ranks = run.ranks, .group_size = traced.group_size, .segments = traced.segments});
     }
     const auto same = std::find(plan.schedules.begin(), plan.schedules.end(), planned);
     bucket.schedule = static_cast<int>(same - plan.schedules.begin());

@@ -94,12 +94,11 @@ std::string described(const StrategyPrediction& p, const models::Strategy& strat
   std::string text = fmt::format("{}, {} on the wire", p.name, name(p.plan.wire));
   if (p.plan.overlap != strategy.overlap) text += fmt::format(", overlap {}", name(p.plan.overlap));
   if (p.thresholds) {
-    if (strategy.fusion != models::Fusion::never && p.thresholds->fusion > Bytes{0})
+    if (strategy.takes_fusion() && p.thresholds->fusion > Bytes{0})
       text += ", theta " + to_text_binary(p.thresholds->fusion);
-    if (strategy.hybrid() != nullptr) text += ", eta " + to_text(p.thresholds->hybrid);
+    if (strategy.takes_hybrid()) text += ", eta " + to_text(p.thresholds->hybrid);
     if (strategy.takes_group()) text += fmt::format(", k {}", p.thresholds->group_size);
-    if (strategy.on_servers() != nullptr)
-      text += fmt::format(", {} servers", p.thresholds->servers);
+    if (strategy.traits().all_at_once) text += fmt::format(", {} servers", p.thresholds->servers);
     if (p.thresholds->streams > 1) text += fmt::format(", {} streams", p.thresholds->streams);
   }
   return fmt::format("{}; {}; {}", text, p.timed_by, p.compute_source);

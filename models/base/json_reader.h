@@ -53,6 +53,8 @@ class JsonValue {
   [[nodiscard]] double number(double low, double high) const;
   // A whole number. If high < low, the error says that there is nothing to choose from.
   [[nodiscard]] std::int64_t whole(std::int64_t low, std::int64_t high) const;
+  // The same, of counts.
+  [[nodiscard]] int count(int low, int high) const { return static_cast<int>(whole(low, high)); }
   // parse(text); an InputError gets the place of the value.
   template <class F>
   [[nodiscard]] auto named(F parse) const {

@@ -89,7 +89,7 @@ constexpr std::array catalogue = {
         .summary = "buckets of 25 MiB, the first of 1 MiB, by NCCL",
         .source = "PyTorch DistributedDataParallel, reducer.cpp",
         .fusion = Fusion::by_default,
-        .all_reduce = Library::nccl,
+        .all_reduce = Called{Library::nccl},
         .other =
             OtherSystem{.system = System::ddp, .fusion = 25 * mebibyte, .first_fusion = mebibyte}},
     Strategy{
@@ -111,7 +111,7 @@ constexpr std::array catalogue = {
              .summary = "buckets that saturate the bandwidth, of 50 MiB or more, by NCCL",
              .source = "PyTorch Inductor, fx_passes, pytorch#179935",
              .fusion = Fusion::by_default,
-             .all_reduce = Library::nccl,
+             .all_reduce = Called{Library::nccl},
              .other = OtherSystem{.system = System::inductor}},
     Strategy{.name = "mg-wfbp",
              .summary = "gradients merged where that saves more startup than waiting costs; a ring",

@@ -14,11 +14,8 @@
 
 #include "models/base/precision.h"
 #include "models/base/units.h"
-#include "models/collective/catalogue.h"
-#include "models/collective/schedule.h"
 #include "models/plan/dispatch.h"
-#include "models/plan/k_fac.h"
-#include "models/plan/servers.h"
+#include "models/plan/planned_schedule.h"
 
 namespace paceline::models {
 
@@ -39,46 +36,6 @@ enum class Overlap {
 [[nodiscard]] std::string_view name(Overlap overlap);
 // Throws InputError that suggests the nearest name.
 [[nodiscard]] Overlap overlap_from_name(std::string_view text);
-// Throws InputError unless K-FAC has the policy: factors A beside the backward pass, or all after it.
-void check_k_fac_overlap(Overlap overlap);
-
-// A library whose own all-reduce a plan may call. We know none of its steps.
-enum class Library {
-  nccl,      // timed by its own tuning model (simulator/cost/nccl_model.h)
-  open_mpi,  // timed by a calibrated curve of MPI_Allreduce
-};
-
-// As users type it, and as its strategy is called: "nccl", "open-mpi".
-[[nodiscard]] std::string_view name(Library library);
-// Throws InputError that suggests the nearest name.
-[[nodiscard]] Library library_from_name(std::string_view text);
-// The library of that name; nothing for any other text.
-[[nodiscard]] std::optional<Library> library_named(std::string_view text);
-
-// An all-reduce that buckets of the plan use: either an entry of the catalogue with its options,
-// which engines time, or a library's own, or the servers of another system, or what K-FAC has in the
-// place of an all-reduce.
-struct PlannedSchedule {
-  std::string algorithm;                 // name in all_reduce_catalogue(), or of the library
-  ScheduleOptions options;               // the ranks, and the options that the algorithm takes
-  Schedule schedule;                     // has no steps unless it is an entry of the catalogue
-  std::optional<Library> library = {};   // set where the all-reduce is a library's own
-  std::optional<ServerUse> served = {};  // set where servers of another system sum
-  std::optional<KfacUse> k_fac = {};     // set where gradients are summed by the owners of layers
-
-  // Whether it is an entry of the catalogue.
-  [[nodiscard]] bool has_steps() const { return !library && !served && !k_fac; }
-
-  // Two are equal where their names and options are, because these define the schedule.
-  bool operator==(const PlannedSchedule& other) const {
-    return algorithm == other.algorithm && options == other.options && library == other.library &&
-           served == other.served && k_fac == other.k_fac;
-  }
-};
-
-// An all-reduce in words: "ring", "hierarchical k=8", "nccl (timed by its own model)".
-[[nodiscard]] std::string described(const PlannedSchedule& schedule);
-
 // Gradients that one collective call moves: [first_gradient, first_gradient + gradient_count) in
 // backward order, or a part of one gradient.
 struct Bucket {
@@ -115,9 +72,11 @@ struct Plan {
   // Whether it is of another system only in that buckets wait for a cycle, which a replay can do.
   [[nodiscard]] bool only_waits() const;
 
-  // How the plan uses K-FAC. It is null in the plans of all other strategies.
-  [[nodiscard]] const KfacUse* k_fac() const {
-    return schedules.empty() || !schedules.front().k_fac ? nullptr : &*schedules.front().k_fac;
+  // How the first schedule uses a way to travel; null where the plan has no schedule, or the first is
+  // of another way. All schedules of a plan are of one way.
+  template <class T>
+  [[nodiscard]] const T* uses() const {
+    return schedules.empty() ? nullptr : std::get_if<T>(&schedules.front().way);
   }
 
   // Bytes of a bucket on the wire.

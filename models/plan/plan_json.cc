@@ -12,7 +12,7 @@
 #include "models/base/json_reader.h"
 #include "models/base/names.h"
 #include "models/plan/strategy.h"
-#include "models/plan/tuned.h"
+#include "models/plan/ways/documents.h"
 
 namespace paceline::models {
 namespace {
@@ -22,124 +22,9 @@ constexpr const char* remedy = "give a plan as paceline predict --plan-out write
 constexpr std::size_t longest_name = 256;
 constexpr std::size_t most_gradients = 100'000;
 constexpr std::int64_t most_elements = std::int64_t{1} << 40;  // of a gradient, as in work.cc
-constexpr std::int64_t most_streams = 1024;
+constexpr int most_streams = 1024;
 constexpr double longest_cycle_s = 3600;
-constexpr std::int64_t most_batches = 1 << 20;
-
-// The options of an algorithm. An option that is 0 is left to the algorithm's default.
-struct Option {
-  const char* key;
-  int ScheduleOptions::*value;
-  bool CollectiveAlgorithm::*is_taken;
-};
-constexpr Option options[] = {
-    {"group", &ScheduleOptions::group_size, &CollectiveAlgorithm::takes_group},
-    {"segments", &ScheduleOptions::segments, &CollectiveAlgorithm::takes_segments},
-    {"rings", &ScheduleOptions::rings, &CollectiveAlgorithm::takes_rings},
-    {"servers", &ScheduleOptions::servers, &CollectiveAlgorithm::takes_servers}};
-
-Json all_reduce_json(const PlannedSchedule& planned) {
-  if (planned.library) return {{"library", name(*planned.library)}};
-  if (planned.served) {
-    Json json = {{"served_by", planned.served->servers},
-                 {"own_machines", planned.served->own_machines},
-                 {"transport", name(planned.served->transport)}};
-    if (planned.served->server >= 0) json["server"] = planned.served->server;
-    return json;
-  }
-  if (planned.k_fac)
-    return {{"owners", name(planned.k_fac->owners)},
-            {"factors_every", planned.k_fac->factors_every}};
-  Json json = {{"algorithm", planned.algorithm}};
-  for (const Option& option : options) {
-    if (planned.options.*option.value != 0) json[option.key] = planned.options.*option.value;
-  }
-  // Rank 0 is a server like any other, so that 0 is no default here.
-  if (all_reduce_algorithm(planned.algorithm).takes_servers)
-    json["first_server"] = planned.options.first_server;
-  return json;
-}
-
-int read_count(const JsonValue& value, std::int64_t low, std::int64_t high) {
-  return static_cast<int>(value.whole(low, high));
-}
-
-PlannedSchedule read_library(const JsonValue& entry, const Strategy& strategy, int ranks) {
-  entry.check_keys({"library"});
-  const Library library =
-      entry.at("library").named([](const std::string& text) { return library_from_name(text); });
-  if (strategy.library() != library)
-    entry.at("library").fail(
-        fmt::format("strategy {} does not call {}", strategy.name, name(library)),
-        fmt::format("write the strategy {}", name(library)));
-  return {std::string(name(library)), {.ranks = ranks}, {}, library};
-}
-
-PlannedSchedule read_served(const JsonValue& entry, const Strategy& strategy, int ranks) {
-  entry.check_keys({"served_by", "own_machines", "transport", "server"});
-  if (strategy.served() == nullptr)
-    entry.fail(fmt::format("strategy {} has no servers of this kind", strategy.name),
-               "write an algorithm of the strategy");
-  ServerUse use;
-  use.servers = read_count(entry.at("served_by"), 1, most_servers);
-  use.own_machines = entry.at("own_machines").flag();
-  use.transport = entry.at("transport").named([](const std::string& text) {
-    return server_transport_from_name(text);
-  });
-  if (entry.has("server")) use.server = read_count(entry.at("server"), 0, use.servers - 1);
-  return {std::string(strategy.name), {.ranks = ranks}, {}, std::nullopt, use};
-}
-
-PlannedSchedule read_k_fac(const JsonValue& entry, const Strategy& strategy, int ranks) {
-  entry.check_keys({"owners", "factors_every"});
-  if (!strategy.preconditions())
-    entry.fail(fmt::format("strategy {} has no owners of layers", strategy.name),
-               "write an algorithm of the strategy");
-  KfacUse use;
-  use.owners = entry.at("owners").named(
-      [](const std::string& text) { return server_placement_from_name(text); });
-  use.factors_every = read_count(entry.at("factors_every"), 1, most_factors_every);
-  return {std::string(strategy.name), {.ranks = ranks}, {}, std::nullopt, std::nullopt, use};
-}
-
-std::string joined(const std::vector<std::string_view>& names) {
-  std::string text;
-  for (const std::string_view entry : names)
-    text += fmt::format("{}{}", text.empty() ? "" : " or ", entry);
-  return text;
-}
-
-PlannedSchedule read_algorithm(const JsonValue& entry, const Strategy& strategy, int ranks) {
-  const CollectiveAlgorithm& algorithm = *entry.at("algorithm").named([](const std::string& text) {
-    return &all_reduce_algorithm(text);
-  });
-  const std::vector<std::string_view> used = strategy.algorithms();
-  if (!is_tuned(strategy) && std::find(used.begin(), used.end(), algorithm.name) == used.end()) {
-    entry.at("algorithm")
-        .fail(fmt::format("strategy {} does not use {}", strategy.name, algorithm.name),
-              strategy.served() != nullptr ? "write its servers"
-              : strategy.preconditions()   ? "write its owners"
-              : used.empty() ? fmt::format(R"(write {{"library": "{}"}})", strategy.name)
-                             : "write " + joined(used));
-  }
-  ScheduleOptions read{.ranks = ranks};
-  std::vector<std::string> keys = {"algorithm"};
-  for (const Option& option : options) {
-    if (!(algorithm.*option.is_taken)) continue;
-    keys.emplace_back(option.key);
-    if (entry.has(option.key)) read.*option.value = read_count(entry.at(option.key), 1, max_ranks);
-  }
-  if (algorithm.takes_servers) {
-    keys.emplace_back("first_server");
-    read.first_server = read_count(entry.at("first_server"), 0, ranks - 1);
-  }
-  entry.check_keys(keys);
-  try {
-    return {std::string(algorithm.name), read, algorithm.build(read)};
-  } catch (const InputError& error) {
-    entry.fail(error.problem(), error.remedy());
-  }
-}
+constexpr int most_batches = 1 << 20;
 
 // What another system adds; documents of our own plans have no such keys.
 void add_dispatch(const Dispatch& dispatch, Json& json) {
@@ -180,8 +65,8 @@ MadeFor read_made_for(const JsonValue& entry) {
   MadeFor job;
   job.cluster = entry.at("cluster").text(longest_name);
   job.cluster_digest = entry.at("cluster_digest").text(longest_name);
-  job.batch_per_rank = read_count(entry.at("batch_per_rank"), 1, most_batches);
-  job.accumulate = read_count(entry.at("accumulate"), 1, most_batches);
+  job.batch_per_rank = entry.at("batch_per_rank").count(1, most_batches);
+  job.accumulate = entry.at("accumulate").count(1, most_batches);
   job.precision = entry.at("precision").named([](const std::string& text) {
     return precision_from_name(text);
   });
@@ -216,7 +101,7 @@ Bucket read_bucket(const JsonValue& entry, int all_reduces, PlanDocument& docume
                    std::int64_t& parted) {
   entry.check_keys({"all_reduce", "gradients", "part", "wait_s"});
   Bucket bucket{.first_gradient = static_cast<int>(document.gradients.size())};
-  bucket.schedule = read_count(entry.at("all_reduce"), 0, all_reduces - 1);
+  bucket.schedule = entry.at("all_reduce").count(0, all_reduces - 1);
   const JsonValue gradients = entry.at("gradients");
   gradients.for_each(
       [&](const JsonValue& value) {
@@ -248,21 +133,6 @@ void check_all_are_used(const JsonValue& all_reduces, const Plan& plan) {
                    "leave it out");
 }
 
-// All gradients of K-FAC travel together, in whole, and at once.
-void check_k_fac(const JsonValue& root, const Plan& plan) {
-  if (plan.k_fac() == nullptr) return;
-  if (plan.overlap != Overlap::wait_free && plan.overlap != Overlap::none)
-    root.at("overlap").fail(fmt::format("k-fac has no overlap {}", name(plan.overlap)),
-                            "write wait-free or none");
-  if (plan.buckets.size() != 1)
-    root.at("buckets").fail(fmt::format("{} buckets of k-fac", plan.buckets.size()),
-                            "write one, with all gradients");
-  if (plan.streams != 1)
-    root.at("streams").fail(fmt::format("{} streams of k-fac", plan.streams), "write 1");
-  if (plan.dispatch != Dispatch{} || plan.buckets.front().wait != Seconds{0})
-    root.fail("k-fac has no dispatch, and its bucket no wait", "leave them out");
-}
-
 }  // namespace
 
 PlanDocument plan_document(const Plan& plan, const NetworkWork& network,
@@ -287,7 +157,7 @@ Json json_of(const PlanDocument& document) {
   add_dispatch(plan.dispatch, json);
   if (document.made_for) json["made_for"] = made_for_json(*document.made_for);
   for (const PlannedSchedule& planned : plan.schedules)
-    json["all_reduces"].push_back(all_reduce_json(planned));
+    json["all_reduces"].push_back(document_of(planned).json(planned));
   for (const Bucket& bucket : plan.buckets) {
     Json gradients = Json::array();
     for (int i = 0; i < bucket.gradient_count; ++i) {
@@ -324,7 +194,7 @@ PlanDocument read_plan(const JsonValue& root) {
   const Strategy& chosen =
       *root.at("strategy").named([](const std::string& entry) { return &strategy(entry); });
   plan.strategy = chosen.name;
-  plan.ranks = read_count(root.at("ranks"), 1, max_ranks);
+  plan.ranks = root.at("ranks").count(1, max_ranks);
   plan.wire = root.at("wire_type").named([](const std::string& entry) {
     return wire_type_from_name(entry);
   });
@@ -333,10 +203,16 @@ PlanDocument read_plan(const JsonValue& root) {
   const JsonValue all_reduces = root.at("all_reduces");
   all_reduces.for_each(
       [&](const JsonValue& entry) {
-        plan.schedules.push_back(entry.has("library")     ? read_library(entry, chosen, plan.ranks)
-                                 : entry.has("served_by") ? read_served(entry, chosen, plan.ranks)
-                                 : entry.has("owners")    ? read_k_fac(entry, chosen, plan.ranks)
-                                                       : read_algorithm(entry, chosen, plan.ranks));
+        const WayDocument& way = document_of(entry);
+        const PlannedSchedule planned = way.read(entry, chosen.name, plan.ranks);
+        if (!chosen.allows(planned)) {
+          // Only what is no algorithm and no library has the strategy's name.
+          const std::string what =
+              planned.algorithm == chosen.name ? in_quotes(way.key) : planned.algorithm;
+          entry.at(way.key).fail(fmt::format("strategy {} does not use {}", chosen.name, what),
+                                 "write " + chosen.allowed());
+        }
+        plan.schedules.push_back(planned);
       },
       most_gradients);
   if (root.has("dispatch")) plan.dispatch = read_dispatch(root.at("dispatch"));
@@ -350,10 +226,11 @@ PlanDocument read_plan(const JsonValue& root) {
       most_gradients);
   if (parted > 0)
     root.at("buckets").fail("the gradient of the last bucket is not whole", "add its other parts");
-  const auto buckets = static_cast<std::int64_t>(plan.buckets.size());
-  plan.streams = read_count(root.at("streams"), 1, std::max(most_streams, buckets));
+  const auto buckets = static_cast<int>(plan.buckets.size());
+  plan.streams = root.at("streams").count(1, std::max(most_streams, buckets));
   check_all_are_used(all_reduces, plan);
-  check_k_fac(root, plan);
+  for (const PlannedSchedule& schedule : plan.schedules)
+    if (const auto check = document_of(schedule).check) check(root, plan);
   return document;
 }
 

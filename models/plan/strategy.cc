@@ -97,12 +97,12 @@ constexpr std::array catalogue = {
              .summary = "fused; NCCL's own choice of ring or tree, timed by its tuning model",
              .source = "NVIDIA NCCL 2.28, src/graph/tuning.cc; NCCL tuning",
              .fusion = Fusion::by_default,
-             .all_reduce = Library::nccl},
+             .all_reduce = Called{Library::nccl}},
     Strategy{.name = "open-mpi",
              .summary = "fused; MPI_Allreduce of Open MPI, timed by its calibrated curve",
              .source = "Open MPI; the profile",
              .fusion = Fusion::by_default,
-             .all_reduce = Library::open_mpi},
+             .all_reduce = Called{Library::open_mpi}},
     Strategy{.name = "no-overlap",
              .summary = "fused-ring after the whole backward pass",
              .source = "for comparison",
@@ -118,13 +118,6 @@ constexpr Strategy tuned = {
     .source = "docs/models.md, Plans",
     .fusion = Fusion::by_default,
     .all_reduce = Scheduled{"ring"}};
-
-template <class... Cases>
-struct Overloaded : Cases... {
-  using Cases::operator()...;
-};
-template <class... Cases>  // clang up to 16 does not deduce it
-Overloaded(Cases...)->Overloaded<Cases...>;
 
 template <class Takes>
 bool any_algorithm(const Strategy& strategy, Takes takes) {
@@ -167,13 +160,27 @@ bool is_tuned(const Strategy& strategy) {
 }
 
 std::string_view strategy_of(std::span<const PlannedSchedule> all_reduces) {
-  const bool is_by_library = all_reduces.size() == 1 && all_reduces.front().library.has_value();
-  return is_by_library ? name(*all_reduces.front().library) : tuned.name;
+  const auto library =
+      all_reduces.size() == 1 ? all_reduces.front().library() : std::optional<Library>();
+  return library ? name(*library) : tuned.name;
 }
 
 std::optional<Library> Strategy::library() const {
-  const Library* library = std::get_if<Library>(&all_reduce);
-  return library == nullptr ? std::nullopt : std::optional(*library);
+  const auto* called = way<Called>();
+  return called == nullptr ? std::nullopt : std::optional(called->library);
+}
+
+const WayTraits& Strategy::traits() const {
+  return std::visit([](const auto& way) -> const WayTraits& { return way.traits; }, all_reduce);
+}
+
+bool Strategy::allows(const PlannedSchedule& schedule) const {
+  if (is_tuned(*this)) return schedule.has_steps();
+  return std::visit([&](const auto& way) { return way.allows(schedule); }, all_reduce);
+}
+
+std::string Strategy::allowed() const {
+  return std::visit([](const auto& way) { return way.allowed(); }, all_reduce);
 }
 
 bool Strategy::is_runnable() const {
@@ -191,16 +198,11 @@ bool Strategy::needs_times() const {
 }
 
 std::vector<std::string_view> Strategy::algorithms() const {
-  using Names = std::vector<std::string_view>;
-  return std::visit(
-      Overloaded{[](const Scheduled& s) { return Names{s.algorithm}; },
-                 [](const Hybrid& h) {
-                   return Names{h.small, h.large};
-                 },
-                 [](const OnServers& s) { return Names{s.algorithm}; },
-                 [](Library) { return Names{}; }, [](const Served&) { return Names{}; },
-                 [](Preconditioned) { return Names{}; }},
-      all_reduce);
+  return std::visit([](const auto& way) { return way.algorithms(); }, all_reduce);
+}
+
+bool Strategy::takes_host_copies() const {
+  return traits().takes_host_copies && !(other && other->dispatch.through_host);
 }
 
 bool Strategy::takes_group() const {
@@ -213,6 +215,14 @@ bool Strategy::takes_segments() const {
 
 bool Strategy::takes_rings() const {
   return any_algorithm(*this, &CollectiveAlgorithm::takes_rings);
+}
+
+void check_overlap(const Strategy& strategy, Overlap overlap) {
+  if (strategy.traits().may_overlap_iterations || overlap == Overlap::wait_free ||
+      overlap == Overlap::none)
+    return;
+  throw InputError({"--overlap"}, fmt::format("{} has no overlap {}", strategy.name, name(overlap)),
+                   "choose wait-free, which sends the factors A beside the backward pass, or none");
 }
 
 void take_buckets_of_ddp(const OtherSystem& ddp, WireType wire, std::int64_t parameters,

@@ -13,53 +13,19 @@
 
 #include "models/network/work.h"
 #include "models/plan/plan.h"
+#include "models/plan/thresholds.h"
+#include "models/plan/ways/library.h"
+#include "models/plan/ways/preconditioned.h"
+#include "models/plan/ways/scheduled.h"
+#include "models/plan/ways/served.h"
 
 namespace paceline::models {
-
-// What a strategy leaves open, as a threshold-driven runtime takes it. Sizes are in bytes on the
-// wire. A strategy ignores what it does not take.
-struct Thresholds {
-  Bytes fusion{0};  // theta: a bucket is closed as soon as it holds this much; 0 fuses nothing
-  std::optional<Bytes> first_fusion = {};  // the same for the first bucket, where it differs
-  Bytes hybrid{0};     // eta: a Hybrid sends buckets up to this size by its `small` algorithm
-  int group_size = 1;  // k: ranks of a group
-  int segments = 0;    // pieces of a bucket in a pipelined tree; 0 takes the algorithm's default
-  int rings = 0;       // disjoint rings of multi-ring; 0 takes the algorithm's default
-  int servers = 1;     // servers among the ranks
-  ServerPlacement placement = ServerPlacement::balanced;
-  int streams = 1;         // buckets that may be in flight at the same time
-  Bytes partition{0};      // tensors that are larger are cut into parts of this size; 0 cuts none
-  Dispatch dispatch = {};  // strategies of other systems; `through_host`: all strategies
-  int factors_every = 1;   // iterations from one refresh of K-FAC's factors to the next
-  bool own_machines = false;  // servers of other systems: do they have nodes of their own?
-  ServerTransport transport =
-      ServerTransport::tcp;  // servers of other systems: by what they are reached
-
-  bool operator==(const Thresholds&) const = default;
-};
 
 // When a strategy fuses gradients into buckets of at least theta.
 enum class Fusion {
   never,       // one collective for each tensor, by definition
   if_asked,    // one collective for each tensor, unless the user names a theta
   by_default,  // theta is chosen where the user names none
-};
-
-// Every bucket takes the same algorithm.
-struct Scheduled {
-  std::string_view algorithm;  // name in all_reduce_catalogue()
-};
-
-// The size of a bucket decides its algorithm.
-struct Hybrid {
-  std::string_view small;  // name in all_reduce_catalogue(), for buckets up to eta
-  std::string_view large;  // the same for larger buckets
-  Bytes threshold{0};      // eta where the strategy defines it; 0 where it is chosen
-};
-
-// Each bucket is summed on one server among the ranks, and all buckets are in flight at once.
-struct OnServers {
-  std::string_view algorithm;  // name in all_reduce_catalogue()
 };
 
 // Systems whose way from a gradient to its collective is modelled, beside ours.
@@ -90,38 +56,29 @@ struct OtherSystem {
   ServerTransport transport = ServerTransport::tcp;
 };
 
-// Each bucket is summed by servers of another system, on machines (models/plan/servers.h).
-struct Served {
-  // Tensors of at least this many elements are summed by all servers, an equal share each; smaller ones
-  // by one server. 0: all of them by all.
-  std::int64_t shared_from = 0;
-  // How the one server of a smaller tensor is chosen: as in a parameter-server plan; or, where this
-  // is empty, number (9973 x key) mod s, for keys that count tensors in forward order.
-  std::optional<ServerPlacement> placement = {};
-};
-
-// All gradients in one bucket, which the owners of the layers sum and precondition, beside the factors
-// (models/plan/k_fac.h).
-struct Preconditioned {};
-
 struct Strategy {
   std::string_view name;
   std::string_view summary;  // one line
   std::string_view source;   // paper and section
   Fusion fusion = Fusion::if_asked;
-  std::variant<Scheduled, Hybrid, OnServers, Library, Served, Preconditioned> all_reduce;
+  std::variant<Scheduled, Hybrid, OnServers, Called, Served, Preconditioned> all_reduce;
   Overlap overlap = Overlap::wait_free;
   // Set where the strategy models another system. It is predicted where its name is asked for.
   std::optional<OtherSystem> other = {};
 
-  // The alternative of all_reduce, or null (empty) where it is another one.
-  [[nodiscard]] const Hybrid* hybrid() const { return std::get_if<Hybrid>(&all_reduce); }
-  [[nodiscard]] const OnServers* on_servers() const { return std::get_if<OnServers>(&all_reduce); }
-  [[nodiscard]] std::optional<Library> library() const;
-  [[nodiscard]] const Served* served() const { return std::get_if<Served>(&all_reduce); }
-  [[nodiscard]] bool preconditions() const {
-    return std::holds_alternative<Preconditioned>(all_reduce);
+  // The alternative of all_reduce, or null where it is another one.
+  template <class T>
+  [[nodiscard]] const T* way() const {
+    return std::get_if<T>(&all_reduce);
   }
+  [[nodiscard]] const Hybrid* hybrid() const { return way<Hybrid>(); }
+  // The library whose all-reduce it calls; nothing where it calls none.
+  [[nodiscard]] std::optional<Library> library() const;
+  // What holds of its way, whatever the strategy.
+  [[nodiscard]] const WayTraits& traits() const;
+  // Whether a plan of the strategy may have it, and what it may have, in words.
+  [[nodiscard]] bool allows(const PlannedSchedule& schedule) const;
+  [[nodiscard]] std::string allowed() const;
   // Whether our runtime can run its plans: its buckets are of our kind. It has libraries of its own.
   [[nodiscard]] bool is_runnable() const;
   // Whether `replay` can run its plans. Replay skips the negotiation of systems with cycles.
@@ -133,10 +90,16 @@ struct Strategy {
   // The algorithms that its buckets may take, that of small buckets first. Empty for a library, for
   // servers of another system, and for K-FAC.
   [[nodiscard]] std::vector<std::string_view> algorithms() const;
-  // Whether any of these algorithms takes the option.
+  // Whether its plans depend on the threshold. All others leave it aside.
+  [[nodiscard]] bool takes_fusion() const { return fusion != Fusion::never; }
+  [[nodiscard]] bool takes_hybrid() const { return hybrid() != nullptr; }
   [[nodiscard]] bool takes_group() const;
   [[nodiscard]] bool takes_segments() const;
   [[nodiscard]] bool takes_rings() const;
+  // Systems of others have one stream. A system that goes through the host in any case is not changed
+  // by it.
+  [[nodiscard]] bool takes_streams() const { return !other && traits().takes_streams; }
+  [[nodiscard]] bool takes_host_copies() const;
 };
 
 // The strategies that the runtime runs, and the libraries' own all-reduces.
@@ -150,6 +113,9 @@ struct Strategy {
 [[nodiscard]] std::vector<std::string> strategy_names();
 // Throws InputError that suggests the nearest name.
 [[nodiscard]] const Strategy& strategy(std::string_view name);
+
+// Throws InputError unless the strategy's plans may have the policy.
+void check_overlap(const Strategy& strategy, Overlap overlap);
 
 // Sets theta, and that of the first bucket, to the system's own. DDP counts FP32 gradients, whatever
 // its hook makes of them on the wire. Without a theta of its own, the system has one bucket, of all

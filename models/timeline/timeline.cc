@@ -83,7 +83,7 @@ TracedJob traced_job(const NetworkWork& network, const Plan& plan) {
          .ready_after = plan.overlap == Overlap::none ? 0 : network.gradients[last].layer,
          .bytes = plan.bytes(bucket),
          .schedule = schedule.algorithm,
-         .is_library = schedule.library.has_value(),
+         .is_library = schedule.library().has_value(),
          .group_size = std::max(0, schedule.options.group_size),
          .segments = std::max(0, schedule.options.segments),
          .server_rank = schedule.options.servers > 0 ? std::optional(schedule.options.first_server)

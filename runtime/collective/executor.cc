@@ -466,7 +466,7 @@ Collective Executor::prepare(const models::Schedule& schedule, std::int64_t elem
 
 Collective Executor::prepare(const models::PlannedSchedule& schedule, std::int64_t elements,
                              models::WireType wire, int stream) {
-  if (!schedule.library) return prepare(schedule.schedule, elements, wire, stream);
+  if (!schedule.library()) return prepare(schedule.schedule(), elements, wire, stream);
   const Transport& transport = state_->transport;
   if (schedule.algorithm != transport.name() || !transport.has_all_reduce())
     throw InputError(

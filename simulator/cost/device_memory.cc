@@ -50,15 +50,16 @@ Bytes buffer_bytes(const models::Plan& plan) {
 // The memory that K-FAC needs beside all that, for `samples` of a batch.
 struct KfacMemory {
   Bytes workspace{0};
-  Bytes buffers{0};
+  std::optional<Bytes> buffers = {};  // in place of those of buckets
   Bytes factors{0};
 };
 
 KfacMemory k_fac_memory(const MemoryRequest& request, double samples) {
   const models::Plan& plan = request.plan;
-  if (plan.k_fac() == nullptr) return {};
+  const auto* use = plan.uses<models::KfacUse>();
+  if (use == nullptr) return {};
   const std::vector<models::FisherBlock> blocks = models::fisher_blocks(request.network);
-  const std::vector<int> owners = models::owners_of(blocks, plan.ranks, plan.k_fac()->owners);
+  const std::vector<int> owners = models::owners_of(blocks, plan.ranks, use->owners);
   double inputs = 0;
   double reduced = 0;
   double squares = 0;
@@ -99,7 +100,7 @@ DeviceMemory device_memory(const MemoryRequest& request) {
           .activations = batch * kept_elements(request.network) * element,
           .input = batch * static_cast<double>(request.network.input_elements) * fp32_size,
           .workspace = batch * workspace_elements(request.network) * element + k_fac.workspace,
-          .buffers = request.plan.k_fac() != nullptr ? k_fac.buffers : buffer_bytes(request.plan),
+          .buffers = k_fac.buffers.value_or(buffer_bytes(request.plan)),
           .factors = k_fac.factors};
 }
 

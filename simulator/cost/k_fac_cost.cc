@@ -26,7 +26,7 @@ class Kfac {
   Kfac(const KfacRequest& request, const RingTimes& rings, Bound bound)
       : request_(request),
         rings_(rings),
-        use_(*request.plan.k_fac()),
+        use_(*request.plan.uses<models::KfacUse>()),
         blocks_(models::fisher_blocks(request.network)),
         owners_(models::owners_of(blocks_, request.plan.ranks, use_.owners)),
         flops_(rate_at(request.device.fp32, bound) *
@@ -244,7 +244,7 @@ Seconds KfacTimes::communication(Seconds backward) const {
 }
 
 KfacTimes k_fac_times(const KfacRequest& request, const RingTimes& rings, Bound bound) {
-  PACELINE_ASSERT(request.plan.k_fac() != nullptr, "the plan is one of K-FAC");
+  PACELINE_ASSERT(request.plan.uses<models::KfacUse>() != nullptr, "the plan is one of K-FAC");
   return Kfac(request, rings, bound).times();
 }
 

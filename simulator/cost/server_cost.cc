@@ -66,7 +66,7 @@ class Phases {
     machines_ = (bucket.ranks - 1) / cost.ranks_per_node + 1;
   }
 
-  std::vector<ServedPhase> all() {
+  ServedPhases all() {
     const bool is_over_network = machines_ > 1 || bucket_.use.own_machines;
     const bool is_byteps = bucket_.system == System::byteps;
     const bool sums_on_devices = !sums_on_host(bucket_.system);
@@ -189,7 +189,7 @@ class Phases {
   Bound bound_;
   int in_node_;
   int machines_;
-  std::vector<ServedPhase> phases_;
+  ServedPhases phases_;
 };
 
 Seconds longest(const ServedPhase& phase) {
@@ -200,24 +200,23 @@ Seconds longest(const ServedPhase& phase) {
 
 }  // namespace
 
-std::vector<ServedPhase> served_phases(const ServedBucket& bucket, const CommunicationCost& cost,
-                                       Bound bound) {
+ServedPhases served_phases(const ServedBucket& bucket, const CommunicationCost& cost, Bound bound) {
   return Phases(bucket, cost, bound).all();
 }
 
-Seconds time_alone(const std::vector<ServedPhase>& phases) {
+Seconds time_alone(const ServedPhases& phases) {
   Seconds sum;
   for (const ServedPhase& phase : phases) sum += longest(phase);
   return sum;
 }
 
-Seconds longest_on_a_lane(const std::vector<ServedPhase>& phases) {
+Seconds longest_on_a_lane(const ServedPhases& phases) {
   Seconds most;
   for (const ServedPhase& phase : phases) most = std::max(most, longest(phase));
   return most;
 }
 
-Seconds longest_on_lanes_in_turn(const std::vector<ServedPhase>& phases) {
+Seconds longest_on_lanes_in_turn(const ServedPhases& phases) {
   Seconds sum;
   Seconds most;
   for (const ServedPhase& phase : phases) {
@@ -227,7 +226,7 @@ Seconds longest_on_lanes_in_turn(const std::vector<ServedPhase>& phases) {
   return sum + most;
 }
 
-std::optional<std::size_t> push_before_request(const std::vector<ServedPhase>& phases) {
+std::optional<std::size_t> push_before_request(const ServedPhases& phases) {
   for (std::size_t i = 0; i < phases.size(); ++i) {
     if (!phases[i].is_requested) continue;
     for (std::size_t push = i; push-- > 0;) {
@@ -237,8 +236,8 @@ std::optional<std::size_t> push_before_request(const std::vector<ServedPhase>& p
   return std::nullopt;
 }
 
-std::vector<std::size_t> last_push_before_request(
-    std::span<const Seconds> ready, std::span<const std::vector<ServedPhase>* const> phases) {
+std::vector<std::size_t> last_push_before_request(std::span<const Seconds> ready,
+                                                  std::span<const ServedPhases* const> phases) {
   PACELINE_ASSERT(ready.size() == phases.size(), "every bucket has its phases");
   std::map<int, Seconds> free;  // by lane
   std::vector<Seconds> queued;  // when each push waits for its lane, at the latest

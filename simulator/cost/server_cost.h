@@ -77,6 +77,7 @@ struct ServedPhase {
   bool is_requested = false;  // begins when its request has passed the pushes that are queued
   bool runs_as_kernels = false;  // of the devices, as NCCL does
 };
+using ServedPhases = std::vector<ServedPhase>;
 
 struct ServedBucket {
   models::System system;
@@ -87,24 +88,23 @@ struct ServedBucket {
 };
 
 // The phases of a bucket on more than one rank. At least one.
-[[nodiscard]] std::vector<ServedPhase> served_phases(const ServedBucket& bucket,
-                                                     const CommunicationCost& cost, Bound bound);
+[[nodiscard]] ServedPhases served_phases(const ServedBucket& bucket, const CommunicationCost& cost,
+                                         Bound bound);
 
 // From the first phase to the last, with nothing else on its way.
-[[nodiscard]] Seconds time_alone(const std::vector<ServedPhase>& phases);
+[[nodiscard]] Seconds time_alone(const ServedPhases& phases);
 // The longest that the bucket keeps any lane: buckets in a row follow each other at this distance.
-[[nodiscard]] Seconds longest_on_a_lane(const std::vector<ServedPhase>& phases);
+[[nodiscard]] Seconds longest_on_a_lane(const ServedPhases& phases);
 // The same where a phase that is after all, or requested, does not begin before all buckets are through
 // those before it: the sum of the longest before and the longest from there on.
-[[nodiscard]] Seconds longest_on_lanes_in_turn(const std::vector<ServedPhase>& phases);
+[[nodiscard]] Seconds longest_on_lanes_in_turn(const ServedPhases& phases);
 
 // For each bucket, in the order in which they travel, the last whose push is queued when it is asked
 // for: itself, or one behind it. `ready` is when each may enter its first phase.
 // O(buckets x lanes).
 [[nodiscard]] std::vector<std::size_t> last_push_before_request(
-    std::span<const Seconds> ready, std::span<const std::vector<ServedPhase>* const> phases);
+    std::span<const Seconds> ready, std::span<const ServedPhases* const> phases);
 // The place among a bucket's phases of the push before the one that is requested; nothing if none is.
-[[nodiscard]] std::optional<std::size_t> push_before_request(
-    const std::vector<ServedPhase>& phases);
+[[nodiscard]] std::optional<std::size_t> push_before_request(const ServedPhases& phases);
 
 }  // namespace paceline::simulator

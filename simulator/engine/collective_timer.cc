@@ -9,7 +9,7 @@ CollectiveTimer::Prepared& CollectiveTimer::prepared(const models::PlannedSchedu
   for (const auto& known : prepared_) {
     if (known->schedule == schedule) return *known;
   }
-  const models::Schedule& s = schedule.schedule;
+  const models::Schedule& s = schedule.schedule();
   auto prepared = std::make_unique<Prepared>(schedule, Routes(cost_, s.ranks()));
   const auto kind = [&] {
     if (kind_ == EngineKind::step) return EngineKind::step;
@@ -25,7 +25,7 @@ CollectiveTimer::Prepared& CollectiveTimer::prepared(const models::PlannedSchedu
 
 Seconds CollectiveTimer::time(const models::PlannedSchedule& schedule, Bytes bytes) {
   Prepared& p = prepared(schedule);
-  const models::Schedule& s = p.schedule.schedule;
+  const models::Schedule& s = p.schedule.schedule();
   if (p.kind == EngineKind::step) {
     if (!p.step)
       p.step.emplace(schedules_->step(p.schedule, p.routes, most_messages_), p.routes,

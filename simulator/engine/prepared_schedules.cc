@@ -37,14 +37,15 @@ std::shared_ptr<const StepProgram> PreparedSchedules::step(const models::Planned
                                                            std::int64_t most_messages) {
   Entry& known = entry(schedule, routes);
   if (known.step != nullptr && known.most_messages <= most_messages) return known.step;
-  if (const models::Schedule* inner = inside_pipeline(schedule.schedule, routes)) {
-    check_messages(schedule.schedule, routes, Positions(schedule.schedule.ranks()), most_messages);
+  if (const models::Schedule* inner = inside_pipeline(schedule.schedule(), routes)) {
+    check_messages(schedule.schedule(), routes, Positions(schedule.schedule().ranks()),
+                   most_messages);
     known.pipeline = pipeline(known, *inner, most_messages);
     known.step = std::make_shared<StepProgram>(
-        known.pipeline->program(schedule.schedule, routes, most_messages));
+        known.pipeline->program(schedule.schedule(), routes, most_messages));
   } else {
     known.step = std::make_shared<StepProgram>(
-        make_step_program(schedule.schedule, routes, Collapse::equal_positions, most_messages));
+        make_step_program(schedule.schedule(), routes, Collapse::equal_positions, most_messages));
   }
   known.most_messages = most_messages;
   return known.step;
@@ -55,14 +56,15 @@ std::shared_ptr<const FlowPrograms> PreparedSchedules::flow(const models::Planne
   Entry& known = entry(schedule, routes);
   if (known.flow == nullptr)
     known.flow =
-        std::make_shared<FlowPrograms>(make_flow_programs({&schedule.schedule, 1}, routes));
+        std::make_shared<FlowPrograms>(make_flow_programs({&schedule.schedule(), 1}, routes));
   return known.flow;
 }
 
 bool PreparedSchedules::shares_links(const models::PlannedSchedule& schedule,
                                      const Routes& routes) {
   Entry& known = entry(schedule, routes);
-  if (!known.shares_links) known.shares_links = simulator::shares_links(schedule.schedule, routes);
+  if (!known.shares_links)
+    known.shares_links = simulator::shares_links(schedule.schedule(), routes);
   return *known.shares_links;
 }
 

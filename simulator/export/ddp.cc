@@ -93,7 +93,7 @@ std::vector<std::string> notes_of(const models::Plan& plan, const DdpSettings& s
                                 beside(settings.by_default.iteration, settings.asked)));
   const bool asks_nccl = settings.calls == "ddp";
   for (const models::PlannedSchedule& planned : plan.schedules) {
-    if (asks_nccl ? planned.library == models::Library::nccl : planned.algorithm == "ring")
+    if (asks_nccl ? planned.library() == models::Library::nccl : planned.algorithm == "ring")
       continue;
     notes.push_back(fmt::format("{}: DDP has no such choice, and the process group sends by {}",
                                 described(planned),

@@ -25,7 +25,7 @@ bool is_by_nodes(const models::PlannedSchedule& planned, const models::Cluster& 
 }
 
 bool is_ring(const models::PlannedSchedule& planned) {
-  return planned.library == models::Library::nccl || planned.algorithm == "ring";
+  return planned.library() == models::Library::nccl || planned.algorithm == "ring";
 }
 
 // Whether more bytes of the plan go by nodes than otherwise.

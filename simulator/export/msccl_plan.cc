@@ -54,10 +54,10 @@ MscclPlan msccl_plan(const std::string& title, const models::Plan& plan) {
       if (!planned.has_steps())
         throw InputError("it has no steps that we know", "choose a strategy with schedules");
       models::MscclChoice choice{.least_bytes = run.least, .below_bytes = run.most + 1};
-      std::string text = models::msccl(models::Collective::all_reduce, planned.schedule,
+      std::string text = models::msccl(models::Collective::all_reduce, planned.schedule(),
                                        fmt::format("{}, {}", title, described(planned)), choice);
       const std::int64_t chunks =
-          models::msccl_chunks(models::Collective::all_reduce, planned.schedule);
+          models::msccl_chunks(models::Collective::all_reduce, planned.schedule());
       std::size_t cut = 0;
       for (const models::Bucket& bucket : plan.buckets) {
         const auto bytes = static_cast<std::int64_t>(plan.bytes(bucket).value());

@@ -103,7 +103,7 @@ NcclPlan::NcclPlan(const models::Plan& plan, const NcclPractice& practice) {
     const auto schedule = static_cast<std::size_t>(bucket.schedule);
     const models::PlannedSchedule& planned = plan.schedules[schedule];
     const auto algorithm = nccl_algorithm(planned);
-    if (!algorithm && planned.library != models::Library::nccl) ++unsaid[schedule];
+    if (!algorithm && planned.library() != models::Library::nccl) ++unsaid[schedule];
     const auto [entry, is_new] =
         sizes.try_emplace(static_cast<std::int64_t>(plan.bytes(bucket).value()), OfSize{algorithm});
     if (!is_new && entry->second.algorithm != algorithm) entry->second.is_clear = false;

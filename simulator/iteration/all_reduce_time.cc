@@ -187,7 +187,7 @@ double AllReduceTimer::followed(std::string_view algorithm, models::ScheduleOpti
   const models::PlannedSchedule& schedule = chosen(algorithm, options, bytes);
   CollectiveTimer& engine = unpaced().engines.at(Bound::stated);
   if (engine.engine(schedule) != EngineKind::flow) return 0;
-  return bounds.size() * followed_messages(schedule.schedule, engine.cost());
+  return bounds.size() * followed_messages(schedule.schedule(), engine.cost());
 }
 
 AllReduceTimer::Timers& AllReduceTimer::unpaced() {

@@ -233,7 +233,7 @@ std::vector<std::vector<Alternative>> alternatives(const TuningJob& job,
                                                    std::span<const std::string> only,
                                                    const std::function<bool()>& stop) {
   const auto is_candidate = [&](const models::PlannedSchedule& schedule) {
-    return candidates.library ? schedule.library == candidates.library : schedule.has_steps();
+    return candidates.library ? schedule.library() == candidates.library : schedule.has_steps();
   };
   const bool can_change = plan.ranks > 1 && !plan.is_of_other_system() &&
                           std::all_of(plan.schedules.begin(), plan.schedules.end(), is_candidate);

@@ -10,50 +10,19 @@
 //   priority          ready buckets go in the order of the layers that need them; updates are
 //                     for each bucket, and a layer's forward needs its own update only
 // A bucket that waits for the system that its plan is of does so beside its stream. With a credit
-// (models/plan/dispatch.h), it also waits for the bucket whose end leaves room for it. A pull that is asked
-// for waits for the pushes that were queued before its request (server_cost.h). Where servers
-// hand nothing back before all buckets are summed, the update waits for these, and a layer's next
-// forward pass for its own parameters, which come in forward order; or for all, where they come in no
-// order.
-//
-// K-FAC (models/plan/k_fac.h) has five stages and an update:
-//   1  forward, with the factor A of each layer after its forward pass
-//   2  backward, with the factor G of each layer before its backward pass. A is scattered beside it
-//   3  the reduce-scatter of G and gradients after the backward pass; without overlap also of A
-//   4  the owner inverts the factors of its layers and preconditions their gradients
-//   5  the all-gather of the preconditioned gradients, for which the update waits
-// Stage 4 is that of the owner that takes longest.
+// (models/plan/dispatch.h), it also waits for the bucket whose end leaves room for it. What buckets on
+// servers and K-FAC add stands in simulator/iteration/ways.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "models/network/work.h"
 #include "models/plan/plan.h"
 #include "simulator/cost/compute_time.h"
-#include "simulator/cost/k_fac_cost.h"
-#include "simulator/cost/server_cost.h"
+#include "simulator/iteration/bucket_parts.h"
 #include "simulator/iteration/task.h"
 
 namespace paceline::simulator {
-
-// The time of each part of a bucket's way. A part that takes no time is no task.
-struct BucketTimes {
-  Seconds cast;
-  Seconds pack;
-  Seconds all_reduce;
-  Seconds unpack;
-  Seconds wait = {};         // ahead of all else, beside whatever else travels
-  Seconds negotiation = {};  // next; the bucket has its stream from here on
-  // Take the place of all_reduce where servers of another system sum (server_cost.h). Each lane is a
-  // stream of its own.
-  std::vector<ServedPhase> served = {};
-  // Takes the place of everything else where the plan is one of K-FAC.
-  std::optional<KfacTimes> k_fac = {};
-
-  // While the bucket has its stream.
-  [[nodiscard]] Seconds total() const { return negotiation + cast + pack + all_reduce + unpack; }
-};
 
 // The times of the input of one batch of a rank. A time is zero where the cluster says nothing about
 // it, and then there is no task.
@@ -93,25 +62,6 @@ class IterationDag {
   [[nodiscard]] const std::vector<std::size_t>& first_into() const { return first_into_; }
 
  private:
-  int add(TaskKind kind, Resource resource, int index, Seconds duration);
-  void depend(int from, int to, int lag = 0);
-  int add_input(const InputTimes& input);
-  void add_passes(const ComputeTimes& compute, const KfacTimes* k_fac);
-  int add_packed(const PackedCollective& collective, TaskKind kind, int ready);
-  void add_k_fac(const KfacTimes& times);
-  void add_communication(const models::NetworkWork& network, const models::Plan& plan,
-                         const std::vector<BucketTimes>& buckets, const ComputeTimes& compute);
-  int add_served(const models::Plan& plan, const std::vector<ServedPhase>& phases, int bucket,
-                 int ready, std::size_t position);
-  void add_requests(const models::NetworkWork& network, const models::Plan& plan,
-                    const std::vector<BucketTimes>& buckets, const ComputeTimes& compute,
-                    const std::vector<int>& order);
-  void add_after_all(const models::NetworkWork& network, const models::Plan& plan,
-                     const std::vector<BucketTimes>& buckets);
-  int add_bucket_update(const models::NetworkWork& network, const models::Bucket& bucket, int index,
-                        int delivered, Seconds whole_update);
-  void add_update(const models::Plan& plan, const ComputeTimes& compute);
-  void add_resource_order();
   void finish();
 
   std::vector<Task> tasks_;
@@ -122,15 +72,7 @@ class IterationDag {
 
   EarlierBatches earlier_;
   std::vector<double> earlier_g_;  // KfacTimes::earlier_g
-
-  std::vector<int> forward_;    // task of each layer
-  std::vector<int> backward_;   // task of each layer
-  int after_forward_ = -1;      // the last task of the forward pass, with its factors
-  std::vector<int> delivered_;  // last task of each bucket that the update waits for
-  // For each bucket that is asked for (server_cost.h), in the order in which they travel, this has
-  // the task of the worker's push, or -1, and the tasks of its pull.
-  std::vector<int> pushes_;
-  std::vector<std::vector<int>> pulls_;
+  int first_forward_ = -1;         // the task
 };
 
 }  // namespace paceline::simulator

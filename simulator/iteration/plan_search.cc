@@ -174,15 +174,14 @@ void PlanSearch::descend_from(const std::vector<int>& ends) {
 }
 
 void PlanSearch::descend_from(const models::Plan& plan) {
-  if (plan.overlap != job_.overlap || plan.streams != job_.streams || plan.is_of_other_system() ||
-      plan.k_fac() != nullptr)
+  if (plan.overlap != job_.overlap || plan.streams != job_.streams || plan.is_of_other_system())
     return;
   Cut cut;
   for (const models::Bucket& bucket : plan.buckets) {
     const models::PlannedSchedule& schedule = plan.schedules[at(bucket.schedule)];
     const int first = cut.ends.empty() ? 0 : cut.ends.back();
     const int end = bucket.first_gradient + bucket.gradient_count;
-    const bool can_move = library_ ? schedule.library == library_ : schedule.has_steps();
+    const bool can_move = library_ ? schedule.library() == library_ : schedule.has_steps();
     if (!can_move || bucket.first_gradient != first || end <= first ||
         bucket.elements != elements(first, end))
       return;

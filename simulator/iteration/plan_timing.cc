@@ -24,7 +24,7 @@ std::size_t at(int index) {
 std::vector<models::Schedule> followed_schedules(const models::Plan& plan) {
   std::vector<models::Schedule> schedules;
   for (const models::PlannedSchedule& schedule : plan.schedules)
-    if (schedule.has_steps()) schedules.push_back(schedule.schedule);
+    if (schedule.has_steps()) schedules.push_back(schedule.schedule());
   return schedules;
 }
 
@@ -40,7 +40,7 @@ template <class F>
 std::vector<double> of_each_schedule(const models::Plan& plan, F messages) {
   std::vector<double> of_schedule;
   for (const models::PlannedSchedule& schedule : plan.schedules)
-    of_schedule.push_back(schedule.has_steps() ? messages(schedule.schedule) : 0);
+    of_schedule.push_back(schedule.has_steps() ? messages(schedule.schedule()) : 0);
   return of_schedule;
 }
 
@@ -112,7 +112,7 @@ TimingMethod timing_method(const models::Plan& plan, CollectiveTimer& engine,
   for (const models::PlannedSchedule& schedule : plan.schedules) {
     if (schedule.has_steps()) method.engine = more_detailed(method.engine, engine.engine(schedule));
   }
-  if (plan.k_fac() != nullptr && plan.ranks > 1)
+  if (plan.uses<models::KfacUse>() != nullptr && plan.ranks > 1)
     method.engine = engine.engine(k_fac_collective("reduce-scatter", plan.ranks));
   if ((is_asked_for && !is_limited) || method.engine != EngineKind::flow) return method;
   const double followed = followed_alone(plan, engine.cost());

@@ -20,6 +20,7 @@
 #include "simulator/iteration/predictor_setting.h"
 #include "simulator/iteration/tuned_plan.h"
 #include "simulator/iteration/tuning_job.h"
+#include "simulator/iteration/ways/way_model.h"
 #include "simulator/planner/cycles.h"
 
 namespace paceline::simulator {
@@ -144,8 +145,7 @@ TunedPlan Predictor::tune(const TuningRequest& request, std::optional<models::Ov
 std::vector<std::vector<Alternative>> Predictor::alternatives(const models::Plan& plan,
                                                               const std::function<bool()>& stop) {
   std::vector<std::string> only;
-  if (!plan.schedules.empty() && plan.schedules.front().library)
-    only.emplace_back(name(*plan.schedules.front().library));
+  if (const auto* library = plan.uses<models::Library>()) only.emplace_back(name(*library));
   Setting& at = setting_of(only, request_.ranks, Bound::stated);
   const TuningJob job = tuning_job(plan.overlap, plan.streams, at);
   return simulator::alternatives(job, make_candidates(job.planning, job.timers, only), plan, only,
@@ -174,16 +174,8 @@ models::Plan Predictor::baseline_plan(const models::Strategy& strategy, const mo
       .through_host = plan.dispatch.through_host};
   open.cycle = plan.dispatch.cycle;
   open.credit = plan.dispatch.credit;
-  if (const models::KfacUse* use = plan.k_fac()) {
-    open.placement = use->owners;
-    open.factors_every = use->factors_every;
-  }
-  if (!plan.schedules.empty() && plan.schedules.front().served) {
-    const models::ServerUse& use = *plan.schedules.front().served;
-    open.transport = use.transport;
-    if (use.own_machines) open.server_machines = use.servers;
-  }
-  if (strategy.on_servers() == nullptr) open.streams = plan.streams;
+  if (!strategy.traits().all_at_once) open.streams = plan.streams;
+  model_of(plan).name_thresholds(plan, open);
   const models::Thresholds chosen =
       resolve_thresholds(strategy, open,
                          planning_job(strategy, plan.overlap, plan.dispatch.through_host, at),

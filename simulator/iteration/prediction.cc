@@ -19,16 +19,12 @@
 #include "simulator/iteration/plan_timing.h"
 #include "simulator/iteration/predictor_setting.h"
 #include "simulator/iteration/sampled_interval.h"
+#include "simulator/iteration/ways/way_model.h"
 #include "simulator/planner/cycles.h"
 #include "simulator/straggler/compute_factors.h"
 
 namespace paceline::simulator {
 namespace {
-
-std::optional<BytesPerSecond> host_link(const models::Cluster& cluster, Bound bound) {
-  if (!cluster.host_link) return std::nullopt;
-  return rate_at(cluster.host_link->bandwidth, bound);
-}
 
 // The passes of all batches but the last stand before its forward pass: none of them sends anything.
 ComputeTimes accumulated(ComputeTimes compute, int batches) {
@@ -86,20 +82,6 @@ std::vector<PathShare> path_shares(const IterationDag& dag, const CriticalPath& 
 // Whether compute times differ by it at all.
 bool spreads(const models::ComputeSpread& spread) {
   return spread.kind == models::SpreadKind::empirical || spread.parameter > 0;
-}
-
-// How many times as long as alone a rank computes that waits for the slowest.
-double waiting_of(const ComputeTimes& slowest, const ComputeTimes& alone) {
-  return alone.total() > Seconds{0} ? slowest.total() / alone.total() : 1;
-}
-
-std::string described(const LibraryCurve& curve, const models::Plan& plan) {
-  if (plan.buckets.empty()) return curve.described(Bytes{0}, Bytes{0});
-  const auto smaller = [](const models::Bucket& a, const models::Bucket& b) {
-    return a.elements < b.elements;
-  };
-  const auto [least, most] = std::minmax_element(plan.buckets.begin(), plan.buckets.end(), smaller);
-  return curve.described(plan.bytes(*least), plan.bytes(*most));
 }
 
 }  // namespace
@@ -244,9 +226,13 @@ Predictor::Setting& Predictor::setting(const models::Strategy& strategy, int ran
   return at;
 }
 
+PlanAt Predictor::plan_at(const models::Plan& plan, TimingMethod method, Setting& at) const {
+  return {request_.network, request_.cluster, request_, plan, method, at};
+}
+
 StrategyRun Predictor::run(models::Plan plan, Setting& at) const {
   const TimingMethod method = timing_method(plan, at.engine, request_.time_budget);
-  const std::vector<BucketTimes> buckets = buckets_alone(plan, method, at);
+  const std::vector<BucketTimes> buckets = model_of(plan).times(plan_at(plan, method, at));
   PlanTimer timer(plan, method, at.engine.cost());
   const auto timed_with = [&](const ComputeTimes& compute) {
     IterationDag dag(request_.network, plan, compute, buckets, at.input);
@@ -258,73 +244,10 @@ StrategyRun Predictor::run(models::Plan plan, Setting& at) const {
   const bool slows =
       plan.ranks > 1 && !at.compute.beside_traffic.empty() && !request_.compute_is_exact;
   if (slows) iteration = stretched(std::move(iteration), compute, timed_with);
-  std::string timed_by = described(method.engine);
-  if (const auto library = models::strategy(plan.strategy).library()) {
-    const LibraryCurve* curve = at.curve_of(*library);
-    timed_by = curve != nullptr ? described(*curve, plan)
-               : at.nccl        ? described(*at.nccl)
-                                : "no communication on one rank";
-  }
-  if (models::strategy(plan.strategy).served() != nullptr)
-    timed_by = "a closed form on the busiest machine";
-  if (plan.k_fac() != nullptr)
-    timed_by = plan.ranks == 1 ? "no communication on one rank"
-                               : timed_by + ": a ring reduce-scatter and a ring all-gather";
+  std::string timed_by = model_of(plan).timed_by(plan_at(plan, method, at));
   return {
       std::move(plan),     std::move(iteration.dag), std::move(iteration.steady), method, buckets,
       std::move(timed_by), at.compute.source};
-}
-
-// The times of each bucket, with its all-reduce timed as if it were alone. Where other buckets travel
-// beside it, that time only orders buckets, so that the planner's engine is good enough. Where ranks
-// start buckets at their own times, it is not used. The planner's engine also takes the
-// place of a flow engine that would follow too many messages.
-std::vector<BucketTimes> Predictor::buckets_alone(const models::Plan& plan, TimingMethod method,
-                                                  Setting& at) const {
-  const bool by_planners_engine = method.beside != Beside::nothing || method.not_followed > 0;
-  if (plan.k_fac() != nullptr && !plan.buckets.empty()) {
-    BucketTimes times;
-    times.k_fac = k_fac(plan, method, at, waiting_of(at.compute, at.alone));
-    return {times};
-  }
-  const BucketTimer timer = by_planners_engine ? at.alone_by_steps() : at.timer();
-  std::vector<BucketTimes> buckets;
-  buckets.reserve(plan.buckets.size());
-  for (const models::Bucket& bucket : plan.buckets) {
-    buckets.push_back(bucket_times(plan, bucket, request_.precision, at.memory, timer.cost()));
-    if (plan.ranks > 1) buckets.back().pack += at.launch;
-    const models::PlannedSchedule& schedule =
-        plan.schedules[static_cast<std::size_t>(bucket.schedule)];
-    if (plan.ranks > 1 && schedule.served)
-      buckets.back().served =
-          served_phases({models::strategy(plan.strategy).other->system, *schedule.served,
-                         plan.bytes(bucket), plan.ranks, host_link(request_.cluster, at.bound)},
-                        timer.cost(), at.bound);
-    else if (plan.ranks > 1 && method.beside != Beside::buckets_behind)
-      buckets.back().all_reduce = timer.time(schedule, plan.bytes(bucket));
-    add_dispatch(plan, bucket, timer.cost(), at.bound, buckets.back());
-  }
-  return buckets;
-}
-
-KfacTimes Predictor::k_fac(const models::Plan& plan, TimingMethod method, Setting& at,
-                           double waiting) const {
-  CollectiveTimer& timer = method.not_followed > 0 ? at.by_steps : at.engine;
-  const auto ring = [&](std::string_view algorithm) {
-    return [&timer, collective = k_fac_collective(algorithm, plan.ranks)](Bytes bytes) {
-      return timer.time(collective, bytes);
-    };
-  };
-  const RingTimes rings{ring("reduce-scatter"), ring("all-gather")};
-  return k_fac_times({.network = request_.network,
-                      .plan = plan,
-                      .device = request_.cluster.device,
-                      .precision = request_.precision,
-                      .batch_per_rank = request_.batch_per_rank,
-                      .accumulate = request_.accumulate,
-                      .waiting = waiting,
-                      .launch = at.launch},
-                     rings, request_.compute_is_exact ? Bound::stated : at.bound);
 }
 
 StrategyRun Predictor::run(const models::Strategy& strategy) {
@@ -393,10 +316,11 @@ StrategyPrediction Predictor::predict(const models::Plan& plan) {
 
 StrategyPrediction Predictor::predict(models::Plan plan, std::optional<ChosenThresholds> chosen) {
   PACELINE_ASSERT(plan.ranks == request_.ranks, "the plan is for the request's ranks");
-  if (plan.k_fac() != nullptr && request_.stragglers)
-    throw InputError({"--strategy"}, "no stragglers are simulated with k-fac",
-                     "leave out --spread, --slow-rank and --backup, or choose another strategy");
   const models::Strategy& strategy = models::strategy(plan.strategy);
+  if (request_.stragglers && !strategy.traits().may_straggle)
+    throw InputError({"--strategy"},
+                     fmt::format("no stragglers are simulated with {}", strategy.name),
+                     "leave out --spread, --slow-rank and --backup, or choose another strategy");
   Setting& stated = setting(strategy, request_.ranks, Bound::stated);
   StrategyRun at_stated = run(plan, stated);
   const Seconds period = at_stated.steady.period;
@@ -438,7 +362,9 @@ StrategyPrediction Predictor::predict(models::Plan plan, std::optional<ChosenThr
   prediction.timed_by = at_stated.timed_by;
   prediction.better_links_may_slow =
       why_better_links_may_slow(plan, at_stated.method, prediction.by_library_model);
-  if (!at_stated.buckets.empty()) prediction.k_fac = at_stated.buckets.front().k_fac;
+  if (!at_stated.buckets.empty()) {
+    if (const KfacTimes* k_fac = at_stated.buckets.front().k_fac()) prediction.k_fac = *k_fac;
+  }
   prediction.compute_source = at_stated.compute_source;
   prediction.engine = at_stated.method.engine;
   prediction.not_followed = at_stated.method.not_followed;

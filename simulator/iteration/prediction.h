@@ -34,6 +34,7 @@
 namespace paceline::simulator {
 
 class PreparedSchedules;
+struct PlanAt;  // ways/way_model.h
 struct TunedPlan;  // tuned_plan.h, as is the next
 struct TuningRequest;
 struct TuningJob;    // tuning_job.h
@@ -213,12 +214,8 @@ class Predictor {
   // The same, and it has the model that times these all-reduces, as TuningRequest names them.
   Setting& setting_of(std::span<const std::string> all_reduces, int ranks, Bound bound);
   StrategyRun run(models::Plan plan, Setting& setting) const;
+  PlanAt plan_at(const models::Plan& plan, TimingMethod method, Setting& setting) const;
   StrategyPrediction predict(models::Plan plan, std::optional<ChosenThresholds> chosen);
-  std::vector<BucketTimes> buckets_alone(const models::Plan& plan, TimingMethod method,
-                                         Setting& setting) const;
-  // The times of K-FAC on ranks that compute `waiting` times as long as one alone.
-  KfacTimes k_fac(const models::Plan& plan, TimingMethod method, Setting& setting,
-                  double waiting) const;
   [[nodiscard]] const models::Effects* effects() const;  // effects_of() the request
   // The same, with ranks that do not differ where the request has a spread of its own.
   [[nodiscard]] std::optional<models::Effects> effects_of_ranks() const;

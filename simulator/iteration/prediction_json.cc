@@ -32,16 +32,15 @@ auto dispatched(Get get) {
 const Document<Row>& thresholds_document() {
   using models::Strategy;
   using models::Thresholds;
-  static const auto on_servers = [](const Strategy& s) { return s.on_servers() != nullptr; };
-  static const auto served = [](const Strategy& s) { return s.served() != nullptr; };
+  static const auto all_at_once = [](const Strategy& s) { return s.traits().all_at_once; };
+  static const auto machines = [](const Strategy& s) { return s.traits().takes_machines; };
+  static const auto factors = [](const Strategy& s) { return s.traits().takes_factors; };
   static const auto document =
       Document<Row>()
-          .add_if_any("theta_bytes",
-                      threshold([](const Strategy& s) { return s.fusion != models::Fusion::never; },
-                                &Thresholds::fusion))
-          .add_if_any("eta_bytes",
-                      threshold([](const Strategy& s) { return s.hybrid() != nullptr; },
-                                &Thresholds::hybrid))
+          .add_if_any("theta_bytes", threshold([](const Strategy& s) { return s.takes_fusion(); },
+                                               &Thresholds::fusion))
+          .add_if_any("eta_bytes", threshold([](const Strategy& s) { return s.takes_hybrid(); },
+                                             &Thresholds::hybrid))
           .add_if_any(
               "group",
               threshold([](const Strategy& s) { return s.takes_group(); }, &Thresholds::group_size),
@@ -58,19 +57,15 @@ const Document<Row>& thresholds_document() {
                     row.thresholds->rings);
               },
               at_least(1))
-          .add_if_any("servers", threshold(on_servers, &Thresholds::servers), at_least(1))
-          .add_if_any("placement", threshold(on_servers, &Thresholds::placement))
-          .add_if_any("factors_every",
-                      threshold([](const Strategy& s) { return s.preconditions(); },
-                                &Thresholds::factors_every),
-                      at_least(1))
-          .add_if_any("placement", threshold([](const Strategy& s) { return s.preconditions(); },
-                                             &Thresholds::placement))
+          .add_if_any("servers", threshold(all_at_once, &Thresholds::servers), at_least(1))
+          .add_if_any("placement", threshold(all_at_once, &Thresholds::placement))
+          .add_if_any("factors_every", threshold(factors, &Thresholds::factors_every), at_least(1))
+          .add_if_any("placement", threshold(factors, &Thresholds::placement))
           .add_if_any(
               "streams",
               [](const Row& row) {
                 const int streams = row.thresholds->streams;
-                return only_if(!on_servers(models::strategy(row.name)) && streams > 1, streams);
+                return only_if(!all_at_once(models::strategy(row.name)) && streams > 1, streams);
               },
               at_least(1))
           .add_if_any("cycle_s", dispatched([](const Thresholds& thresholds) {
@@ -90,9 +85,9 @@ const Document<Row>& thresholds_document() {
               "host_copies",
               [](const Row& row) { return only_if(row.thresholds->dispatch.through_host, true); },
               always(true))
-          .add_if_any("servers", threshold(served, &Thresholds::servers), at_least(1))
-          .add_if_any("own_machines", threshold(served, &Thresholds::own_machines))
-          .add_if_any("transport", threshold(served, &Thresholds::transport))
+          .add_if_any("servers", threshold(machines, &Thresholds::servers), at_least(1))
+          .add_if_any("own_machines", threshold(machines, &Thresholds::own_machines))
+          .add_if_any("transport", threshold(machines, &Thresholds::transport))
           .add_if_any(
               "alike_groups",
               [](const Row& row) { return only_if(!row.alike_groups.empty(), row.alike_groups); })

@@ -9,9 +9,7 @@
 #include <vector>
 
 #include "models/plan/tuned.h"
-#include "simulator/cost/dispatch_cost.h"
 #include "simulator/cost/losses.h"
-#include "simulator/iteration/bucket_times.h"
 #include "simulator/iteration/plan_timing.h"
 #include "simulator/iteration/prediction.h"
 #include "simulator/iteration/predictor_setting.h"
@@ -19,18 +17,9 @@
 #include "simulator/iteration/scenario_plans.h"
 #include "simulator/iteration/sketch.h"
 #include "simulator/iteration/tuned_plan.h"
+#include "simulator/iteration/ways/way_model.h"
 
 namespace paceline::simulator {
-namespace {
-
-Seconds backward_of(const ComputeTimes& compute) {
-  Seconds sum;
-  for (const LayerTime& layer : compute.layers) sum += layer.backward;
-  return sum;
-}
-
-}  // namespace
-
 std::vector<Seconds> SampledIteration::samples() const {
   std::vector<Seconds> times;
   for (const double factor : spread.samples()) times.push_back(factor * period);
@@ -64,7 +53,7 @@ Figure<Seconds> Predictor::at_ends(const StrategyRun& stated, Ranks ranks) {
 // but leave the links of all servers but one idle.
 double Predictor::unhidden(const StrategyRun& stated, Ranks ranks) {
   const models::Strategy& strategy = models::strategy(stated.plan.strategy);
-  if (stated.method.beside != Beside::other_buckets || strategy.on_servers() != nullptr) return 0;
+  if (stated.method.beside != Beside::other_buckets || strategy.traits().all_at_once) return 0;
   models::Plan in_order = stated.plan;
   in_order.streams = 1;
   Setting& at = setting(strategy, request_.ranks, Bound::stated);
@@ -77,28 +66,20 @@ auto Predictor::with_uncertain(const StrategyRun& stated, const TimeSpent& spent
   const auto setting_at = [&](Bound bound) -> Setting& {
     return setting(strategy, request_.ranks, bound);
   };
-  const bool is_k_fac = stated.plan.k_fac() != nullptr && !stated.plan.buckets.empty();
-  const auto alone_at = [&](Bound bound) {
-    Setting& at = setting_at(bound);
-    ComputeTimes alone = with_tasks(at.alone, request_.network, stated.plan, bound);
-    if (!is_k_fac) return alone;
-    return k_fac(stated.plan, stated.method, at, /*waiting=*/1).folded_into(std::move(alone));
+  const WayModel& model = model_of(stated.plan);
+  const auto at_bound = [&](Bound bound) {
+    return plan_at(stated.plan, stated.method, setting_at(bound));
   };
+  const auto alone_at = [&](Bound bound) { return model.alone(at_bound(bound)); };
   const ComputeTimes alone = alone_at(Bound::stated);
   // The times for which buckets keep their stream, without their launch, which is sampled.
   const auto totals = [&](const std::vector<BucketTimes>& buckets) {
     std::vector<Seconds> times;
-    for (const BucketTimes& bucket : buckets) {
-      const Seconds own =
-          bucket.k_fac ? bucket.k_fac->communication(backward_of(alone)) : bucket.total();
-      times.push_back(own + longest_on_lanes_in_turn(bucket.served) -
-                      setting_at(Bound::stated).launch);
-    }
+    for (const BucketTimes& bucket : buckets)
+      times.push_back(model.on_stream(bucket, alone) - setting_at(Bound::stated).launch);
     return times;
   };
-  const auto totals_at = [&](Bound bound) {
-    return totals(buckets_alone(stated.plan, stated.method, setting_at(bound)));
-  };
+  const auto totals_at = [&](Bound bound) { return totals(model.times(at_bound(bound))); };
   std::vector<Bytes> moved;
   for (const models::Bucket& bucket : stated.plan.buckets)
     moved.push_back(stated.plan.bytes(bucket));

@@ -10,13 +10,14 @@ Seconds BucketTimer::time(const models::PlannedSchedule& schedule, Bytes bytes) 
 }
 
 Seconds BucketTimer::launched_time(const models::PlannedSchedule& schedule, Bytes bytes) const {
-  if (!schedule.library) return engine_->time(schedule, bytes);
+  const auto library = schedule.library();
+  if (!library) return engine_->time(schedule, bytes);
   if (schedule.options.ranks == 1) return Seconds{0};
   if (curves_ != nullptr) {
-    const auto curve = curves_->find(*schedule.library);
+    const auto curve = curves_->find(*library);
     if (curve != curves_->end()) return curve->second.time(bytes);
   }
-  if (*schedule.library == models::Library::open_mpi)
+  if (*library == models::Library::open_mpi)
     throw InputError("the profile does not know the library's own all-reduce",
                      "give one that paceline calibrate made under mpirun or imported, or another "
                      "strategy");

@@ -29,13 +29,13 @@ bool is_by_steps(const models::PlannedSchedule& schedule, const PlanningTimers& 
 bool prepares_too_many(const models::PlannedSchedule& schedule, const PlanningJob& job,
                        const PlanningTimers& timers) {
   return job.ranks > 1 && !schedule.options.segments &&
-         followed_messages(schedule.schedule, timers.search.cost()) > job.most_prepared;
+         followed_messages(schedule.schedule(), timers.search.cost()) > job.most_prepared;
 }
 
 bool follows_too_many(const models::PlannedSchedule& schedule, const PlanningJob& job,
                       const PlanningTimers& timers) {
   return !is_by_steps(schedule, timers) &&
-         followed_messages(schedule.schedule, timers.search.cost()) > job.most_followed;
+         followed_messages(schedule.schedule(), timers.search.cost()) > job.most_followed;
 }
 
 class Maker {
@@ -52,8 +52,7 @@ class Maker {
   // A library's time has steps where it chooses another of its algorithms, so that samples are close.
   Candidates make(models::Library library) {
     constexpr int samples = 400;
-    const models::PlannedSchedule own{
-        std::string(models::name(library)), {.ranks = job_.ranks}, {}, library};
+    const models::PlannedSchedule own = models::called(library, job_.ranks);
     found_.least = job_.ranks == 1 ? SizeCurve({{least_bytes_, 0, 0, 0}})
                                    : sampled_pieces(time_of(timers_.search, own), least_bytes_,
                                                     whole_bytes_, samples);
@@ -148,8 +147,8 @@ class Maker {
   [[nodiscard]] bool is_ruled_out_in_part(const models::PlannedSchedule& schedule) const {
     constexpr double many = 1000;
     const CommunicationCost& cost = timers_.search.cost();
-    if (found_.least.empty() || message_count(schedule.schedule).distinct < many ||
-        followed_messages(schedule.schedule, cost) < many)
+    if (found_.least.empty() || message_count(schedule.schedule()).distinct < many ||
+        followed_messages(schedule.schedule(), cost) < many)
       return false;
     std::set<int> some;
     for (int rank = 0; rank < std::min(job_.ranks, cost.ranks_per_node); ++rank) some.insert(rank);
@@ -158,7 +157,7 @@ class Maker {
     const Routes routes(cost, job_.ranks);
     const Load load = is_by_steps(schedule, timers_) ? Load::sum : Load::alike;
     const StepEngine part(std::make_shared<StepProgram>(make_step_program_of(
-                              few, schedule.schedule, routes, most_prepared_messages, load)),
+                              few, schedule.schedule(), routes, most_prepared_messages, load)),
                           routes, cost.gamma.value());
     const double least = least_of_steps(schedule);
     const TimeOfSize time = [&](double bytes) { return least * part.time(Bytes{bytes}).value(); };
@@ -180,7 +179,7 @@ class Maker {
     const CommunicationCost& cost = timers_.search.cost();
     const Routes routes(cost, job_.ranks);
     const StepEngine bound(std::make_shared<StepProgram>(make_step_program(
-                               schedule.schedule, routes, Collapse::equal_positions,
+                               schedule.schedule(), routes, Collapse::equal_positions,
                                most_prepared_messages, Load::alike)),
                            routes, cost.gamma.value());
     const double least = least_of_steps(schedule);

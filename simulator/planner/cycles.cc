@@ -92,7 +92,7 @@ models::Plan make_timed_plan(const models::Strategy& strategy, const models::Net
                              BucketTimer timer) {
   models::Plan plan = models::make_plan(strategy, network.gradients, ranks, wire, thresholds);
   if (overlap && strategy.overlap == models::Overlap::wait_free) plan.overlap = *overlap;
-  if (strategy.preconditions()) models::check_k_fac_overlap(plan.overlap);
+  models::check_overlap(strategy, plan.overlap);
   const models::Dispatch& dispatch = plan.dispatch;
   if (strategy.other && strategy.other->system == models::System::mg_wfbp && ranks > 1) {
     constexpr std::int64_t one = 1;

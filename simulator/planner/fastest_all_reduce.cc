@@ -90,7 +90,7 @@ std::vector<models::PlannedSchedule> candidate_schedules(std::string_view algori
   for (const models::ScheduleOptions& options : all) {
     try {
       models::PlannedSchedule schedule = built(entry, options);
-      if (options.segments == 0 && followed_messages(schedule.schedule, cost) > most_prepared)
+      if (options.segments == 0 && followed_messages(schedule.schedule(), cost) > most_prepared)
         continue;
       schedules.push_back(std::move(schedule));
     } catch (const InputError&) {
@@ -118,7 +118,7 @@ std::size_t fastest_of(std::span<const models::PlannedSchedule> schedules, Bytes
     if (by_steps_s[i] == never || at_least * by_steps_s[i] >= best_s) break;
     times_s[i] = by_steps_s[i];
     if (!timers.timed->is_by_steps(schedules[i])) {
-      followed += followed_messages(schedules[i].schedule, timers.search.cost());
+      followed += followed_messages(schedules[i].schedule(), timers.search.cost());
       if (followed > most_followed) return first_of_least(by_steps_s);
       times_s[i] = timers.timed->time(schedules[i], bytes).value();
     }

@@ -56,33 +56,19 @@ void add_count(Document<Request>& document, std::string key) {
   document.add_if_any(std::move(key), field, at_least(1));
 }
 
-bool takes_theta(const Strategy& strategy) {
-  return strategy.fusion != models::Fusion::never;
+// Whether plans depend on the threshold, as their strategy says or its way to travel.
+template <bool (Strategy::*takes)() const>
+bool taken(const Strategy& strategy) {
+  return (strategy.*takes)();
 }
 
-bool takes_eta(const Strategy& strategy) {
-  return strategy.hybrid() != nullptr;
-}
-
-bool is_served(const Strategy& strategy) {
-  return strategy.served() != nullptr;
-}
-
-// A library runs one collective of a communicator at a time, and all buckets that go to servers are
-// in flight at once.
-bool takes_streams(const Strategy& strategy) {
-  return !strategy.library() && !strategy.other && strategy.on_servers() == nullptr;
+template <bool models::WayTraits::*takes>
+bool taken(const Strategy& strategy) {
+  return strategy.traits().*takes;
 }
 
 bool has_cycle(const Strategy& strategy) {
   return strategy.other && strategy.other->dispatch.cycle > Seconds{0};
-}
-
-// A system that goes through the host in any case is not changed by it.
-bool takes_host_copies(const Strategy& strategy) {
-  const bool does_anyway = strategy.other && strategy.other->dispatch.through_host;
-  return !does_anyway && !strategy.library() && strategy.on_servers() == nullptr &&
-         strategy.served() == nullptr && !strategy.preconditions();
 }
 
 // Some names of strategies that take the field.
@@ -109,7 +95,7 @@ std::span<const ThresholdField> threshold_fields() {
             .help = "Fusion threshold on the wire: a bucket is sent once it holds this much"},
            read_size<&Request::fusion>,
            has<&Request::fusion>},
-          takes_theta,
+          taken<&Strategy::takes_fusion>,
           "theta_bytes",
           add_value<&Request::fusion>,
           [](const Request& r) { return "theta " + to_text_binary(*r.fusion); }},
@@ -121,7 +107,7 @@ std::span<const ThresholdField> threshold_fields() {
                        .is_expert = true},
                       read_size<&Request::hybrid>,
                       has<&Request::hybrid>},
-                     takes_eta,
+                     taken<&Strategy::takes_hybrid>,
                      "eta_bytes",
                      add_value<&Request::hybrid>,
                      [](const Request& r) { return "eta " + to_text(*r.hybrid); }},
@@ -134,7 +120,7 @@ std::span<const ThresholdField> threshold_fields() {
                        .is_expert = true},
                       read_count<&Request::group_size, models::max_ranks>,
                       has<&Request::group_size>},
-                     [](const Strategy& s) { return s.takes_group(); },
+                     taken<&Strategy::takes_group>,
                      "group",
                      add_count<&Request::group_size>,
                      [](const Request& r) { return fmt::format("k {}", *r.group_size); }},
@@ -147,7 +133,7 @@ std::span<const ThresholdField> threshold_fields() {
                        .is_expert = true},
                       read_count<&Request::segments, models::max_segments>,
                       has<&Request::segments>},
-                     [](const Strategy& s) { return s.takes_segments(); },
+                     taken<&Strategy::takes_segments>,
                      "segments",
                      add_count<&Request::segments>,
                      [](const Request& r) { return fmt::format("{} segments", *r.segments); }},
@@ -160,7 +146,7 @@ std::span<const ThresholdField> threshold_fields() {
                        .is_expert = true},
                       read_count<&Request::rings, models::max_ranks>,
                       has<&Request::rings>},
-                     [](const Strategy& s) { return s.takes_rings(); },
+                     taken<&Strategy::takes_rings>,
                      "rings",
                      add_count<&Request::rings>,
                      [](const Request& r) { return fmt::format("{} rings", *r.rings); }},
@@ -173,7 +159,7 @@ std::span<const ThresholdField> threshold_fields() {
                        .is_expert = true},
                       read_count<&Request::servers, models::max_ranks>,
                       has<&Request::servers>},
-                     [](const Strategy& s) { return s.on_servers() != nullptr || is_served(s); },
+                     taken<&models::WayTraits::takes_servers>,
                      "servers",
                      add_count<&Request::servers>,
                      [](const Request& r) { return fmt::format("{} servers", *r.servers); }},
@@ -190,7 +176,7 @@ std::span<const ThresholdField> threshold_fields() {
              r.placement = models::server_placement_from_name(text);
            },
            has<&Request::placement>},
-          [](const Strategy& s) { return s.on_servers() != nullptr || s.preconditions(); },
+          taken<&models::WayTraits::takes_placement>,
           "server_placement",
           add_value<&Request::placement>,
           [](const Request& r) { return fmt::format("servers {}", name(*r.placement)); }},
@@ -203,7 +189,7 @@ std::span<const ThresholdField> threshold_fields() {
                        .is_expert = true},
                       read_count<&Request::streams, most_streams>,
                       has<&Request::streams>},
-                     takes_streams,
+                     taken<&Strategy::takes_streams>,
                      "streams",
                      add_count<&Request::streams>,
                      [](const Request& r) { return fmt::format("{} streams", *r.streams); }},
@@ -275,7 +261,7 @@ std::span<const ThresholdField> threshold_fields() {
             .is_expert = true},
            read_count<&Request::server_machines, models::most_servers>,
            has<&Request::server_machines>},
-          is_served,
+          taken<&models::WayTraits::takes_machines>,
           "server_machines",
           add_count<&Request::server_machines>,
           [](const Request& r) {
@@ -292,7 +278,7 @@ std::span<const ThresholdField> threshold_fields() {
              r.transport = models::server_transport_from_name(text);
            },
            has<&Request::transport>},
-          is_served,
+          taken<&models::WayTraits::takes_machines>,
           "server_transport",
           add_value<&Request::transport>,
           [](const Request& r) { return fmt::format("servers over {}", name(*r.transport)); }},
@@ -306,7 +292,7 @@ std::span<const ThresholdField> threshold_fields() {
             .is_expert = true},
            read_count<&Request::factors_every, models::most_factors_every>,
            has<&Request::factors_every>},
-          [](const Strategy& s) { return s.preconditions(); },
+          taken<&models::WayTraits::takes_factors>,
           "factors_every",
           add_count<&Request::factors_every>,
           [](const Request& r) { return fmt::format("factors every {}", *r.factors_every); }},
@@ -318,7 +304,7 @@ std::span<const ThresholdField> threshold_fields() {
             .is_expert = true},
            [](Request& r, const std::string&) { r.through_host = true; },
            has<&Request::through_host>},
-          takes_host_copies,
+          taken<&Strategy::takes_host_copies>,
           "host_copies",
           [](Document<Request>& document, std::string key) {
             document.add_if_any(

@@ -99,14 +99,11 @@ class Ways {
 
   [[nodiscard]] models::PlannedSchedule planned(std::string_view algorithm,
                                                 const models::Thresholds& thresholds) const {
-    const models::CollectiveAlgorithm& entry = models::all_reduce_algorithm(algorithm);
-    const models::ScheduleOptions options =
-        models::taken_options(entry, {.ranks = job_.ranks,
-                                      .group_size = thresholds.group_size,
-                                      .segments = thresholds.segments,
-                                      .rings = thresholds.rings,
-                                      .servers = 1});
-    return {std::string(algorithm), options, entry.build(options)};
+    return models::scheduled(algorithm, {.ranks = job_.ranks,
+                                         .group_size = thresholds.group_size,
+                                         .segments = thresholds.segments,
+                                         .rings = thresholds.rings,
+                                         .servers = 1});
   }
 
   [[nodiscard]] SizeCurve curve_of(const models::PlannedSchedule& schedule) const {
@@ -123,7 +120,7 @@ class Ways {
   // What a strategy does where it calls a library, or takes one algorithm or two.
   void make_schedules(Way& way) const {
     if (const auto library = strategy_.library()) {
-      way.small = {std::string(name(*library)), {.ranks = job_.ranks}, {}, library};
+      way.small = models::called(*library, job_.ranks);
       return;
     }
     const std::vector<std::string_view> algorithms = strategy_.algorithms();
@@ -138,7 +135,7 @@ class Ways {
     make_schedules(way);
     const auto is_too_much = [&](const models::PlannedSchedule& schedule) {
       return !strategy_.takes_segments() && schedule.has_steps() &&
-             followed_messages(schedule.schedule, timers_.search.cost()) > job_.most_prepared;
+             followed_messages(schedule.schedule(), timers_.search.cost()) > job_.most_prepared;
     };
     if (!is_named && (is_too_much(way.small) || (way.large && is_too_much(*way.large))))
       return false;
@@ -322,9 +319,10 @@ class Ways {
     const CommunicationCost& cost = timers_.search.cost();
     double followed = 0;
     if (!small.empty())
-      followed += static_cast<double>(small.size()) * followed_messages(way.small.schedule, cost);
+      followed += static_cast<double>(small.size()) * followed_messages(way.small.schedule(), cost);
     if (!large.empty())
-      followed += static_cast<double>(large.size()) * followed_messages(way.large->schedule, cost);
+      followed +=
+          static_cast<double>(large.size()) * followed_messages(way.large->schedule(), cost);
     return followed > job_.most_followed;
   }
 

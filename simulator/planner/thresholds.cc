@@ -16,12 +16,6 @@
 namespace paceline::simulator {
 namespace {
 
-models::PlannedSchedule planned(std::string_view algorithm, const models::ScheduleOptions& wanted) {
-  const models::CollectiveAlgorithm& entry = models::all_reduce_algorithm(algorithm);
-  const models::ScheduleOptions options = models::taken_options(entry, wanted);
-  return {std::string(algorithm), options, entry.build(options)};
-}
-
 Bytes largest_gradient(const models::NetworkWork& network, models::WireType wire) {
   std::int64_t largest = 0;
   for (const models::Gradient& gradient : network.gradients)
@@ -31,10 +25,10 @@ Bytes largest_gradient(const models::NetworkWork& network, models::WireType wire
 
 int chosen_segments(std::string_view algorithm, Bytes size, int ranks, BucketTimer timer) {
   int best = 1;
-  Seconds least = timer.time(planned(algorithm, {.ranks = ranks, .segments = 1}), size);
+  Seconds least = timer.time(models::scheduled(algorithm, {.ranks = ranks, .segments = 1}), size);
   for (int segments = 2; segments <= 256; segments *= 2) {
     const Seconds time =
-        timer.time(planned(algorithm, {.ranks = ranks, .segments = segments}), size);
+        timer.time(models::scheduled(algorithm, {.ranks = ranks, .segments = segments}), size);
     if (time >= least) break;  // the time is convex in the number of segments
     least = time;
     best = segments;
@@ -88,20 +82,14 @@ void take_system(const models::Strategy& strategy, const ThresholdRequest& asked
     chosen.partition = asked.partition.value_or(of_fp32 * system.partition);
   if (system.dispatch.credit)
     chosen.dispatch.credit = asked.credit.value_or(of_fp32 * *system.dispatch.credit);
-  const bool has_servers =
-      system.system != models::System::horovod && system.system != models::System::byte_scheduler &&
-      system.system != models::System::nccl_2_4 && system.system != models::System::ddp &&
-      system.system != models::System::inductor && system.system != models::System::mg_wfbp;
-  if (asked.through_host && !has_servers && !strategy.library())
-    chosen.dispatch.through_host = true;
+  if (asked.through_host && strategy.takes_host_copies()) chosen.dispatch.through_host = true;
 }
 
 // Inductor's theta, from the times of two all-reduces between which its model is a line.
 Bytes inductor_bucket(const models::Strategy& strategy, int ranks, BucketTimer timer) {
   constexpr Bytes few{1024.0 * 1024};
   constexpr Bytes more{1024.0 * 1024 * 1024};
-  const models::PlannedSchedule all_reduce{
-      std::string(name(*strategy.library())), {.ranks = ranks}, {}, strategy.library()};
+  const models::PlannedSchedule all_reduce = models::called(*strategy.library(), ranks);
   if (ranks == 1) return saturating_bucket(few, Seconds{0}, more, Seconds{0});
   return saturating_bucket(few, timer.time(all_reduce, few), more, timer.time(all_reduce, more));
 }
@@ -139,14 +127,12 @@ ChosenThresholds resolve_thresholds(const models::Strategy& strategy, const Thre
         asked.group_size.value_or(default_group(strategy, job.ranks, cost.ranks_per_node));
   chosen.rings = asked.rings.value_or(0);
   chosen.placement = asked.placement.value_or(models::ServerPlacement::balanced);
-  if (strategy.preconditions()) {
-    chosen.factors_every = asked.factors_every.value_or(1);
-    return result;
-  }
-  // A library runs one collective of a communicator at a time.
-  chosen.streams = !strategy.library() ? asked.streams.value_or(1) : 1;
+  const models::WayTraits& way = strategy.traits();
+  if (way.takes_factors) chosen.factors_every = asked.factors_every.value_or(1);
+  if (way.in_one_bucket) return result;
+  if (strategy.takes_streams()) chosen.streams = asked.streams.value_or(1);
   const int nodes = (job.ranks - 1) / cost.ranks_per_node + 1;
-  if (strategy.on_servers() != nullptr) chosen.servers = asked.servers.value_or(nodes);
+  if (way.takes_servers) chosen.servers = asked.servers.value_or(nodes);
   if (strategy.other) {
     const models::Hybrid* hybrid = strategy.hybrid();
     if (hybrid != nullptr)
@@ -161,7 +147,7 @@ ChosenThresholds resolve_thresholds(const models::Strategy& strategy, const Thre
                                                          job.ranks, timers.search);
     }
     take_system(strategy, asked, job.wire, chosen);
-    if (strategy.served() != nullptr) take_servers(*strategy.other, asked, nodes, chosen);
+    if (way.takes_machines) take_servers(*strategy.other, asked, nodes, chosen);
     if (strategy.other->system == models::System::ddp && !asked.fusion)
       models::take_buckets_of_ddp(*strategy.other, job.wire, job.network.parameters(), chosen);
     if (strategy.other->system == models::System::inductor && !asked.fusion)
@@ -169,10 +155,8 @@ ChosenThresholds resolve_thresholds(const models::Strategy& strategy, const Thre
                                       timers.search.launched_in(Seconds{job.aside.fixed_s}));
     return result;
   }
-  // NCCL does not go through the host, and servers are on hosts anyway.
-  chosen.dispatch.through_host =
-      asked.through_host && !strategy.library() && strategy.on_servers() == nullptr;
-  if (strategy.on_servers() != nullptr) {
+  chosen.dispatch.through_host = asked.through_host && strategy.takes_host_copies();
+  if (way.all_at_once) {
     chosen.fusion = asked.fusion.value_or(Bytes{0});
     return result;
   }

@@ -36,7 +36,7 @@ std::vector<models::PlannedSchedule> followed_by_flows(const Case& c, const Comm
       models::PlannedSchedule schedule{std::string(candidate.algorithm->name), candidate.options,
                                        candidate.algorithm->build(candidate.options)};
       constexpr double most_followed = 3e4;
-      if (followed_messages(schedule.schedule, cost) <= most_followed &&
+      if (followed_messages(schedule.schedule(), cost) <= most_followed &&
           own.engine(schedule) == EngineKind::flow)
         all.push_back(std::move(schedule));
     } catch (const InputError&) {
@@ -57,7 +57,7 @@ TEST(Candidates, StepsOfAlikeMessagesAreALowerBoundOfTheFlowEngine) {
     const Routes routes(cost, c.ranks);
     for (const models::PlannedSchedule& schedule : followed_by_flows(c, cost, own)) {
       const StepEngine bound(std::make_shared<StepProgram>(make_step_program(
-                                 schedule.schedule, routes, Collapse::equal_positions,
+                                 schedule.schedule(), routes, Collapse::equal_positions,
                                  most_prepared_messages, Load::alike)),
                              routes, cost.gamma.value());
       for (const double bytes : sizes) {

@@ -272,7 +272,7 @@ RC_GTEST_PROP(Kfac, OneRankSendsNothing, ()) {
   ComputeTimes compute;
   compute.layers.resize(job.network.layers.size());
   std::vector<BucketTimes> buckets(1);
-  buckets[0].k_fac = times;
+  buckets[0].by_way = times;
   const IterationDag dag(job.network, plan, compute, buckets, {});
   for (const Task& task : dag.tasks()) RC_ASSERT(task.resource == Resource::compute);
   RC_ASSERT(std::abs(steady_state(dag).period / (times.factors_total() + times.owned_total()) - 1) <
@@ -332,7 +332,7 @@ TEST(Kfac, StagesFollowEachOther) {
   times.reduced = {10_B, 10_B, 0.25_s, 3_s, 0.25_s};
   times.gathered = {10_B, 10_B, 0_s, 2_s, 0_s};
   std::vector<BucketTimes> buckets(1);
-  buckets[0].k_fac = times;
+  buckets[0].by_way = times;
   const models::Plan plan = plan_of(network, 4, WireType::fp32);
   const IterationDag dag(network, plan, compute, buckets, {});
   const SteadyIteration steady = steady_state(dag);

@@ -133,8 +133,7 @@ TEST(Prediction, EveryRowIsConsistent) {
     Predictor predictor(job.request(ranks));
     for (const models::Strategy& strategy : models::strategy_catalogue()) {
       // Their flows take seconds to follow where they are many.
-      const bool is_slow =
-          strategy.on_servers() != nullptr || strategy.name == "double-binary-tree";
+      const bool is_slow = strategy.traits().all_at_once || strategy.name == "double-binary-tree";
       if (is_slow && ranks > 24) continue;
       // Known from a calibrated curve only.
       if (strategy.name == "open-mpi") continue;
@@ -216,8 +215,7 @@ TEST(Prediction, OfAPlanIsThatOfItsRow) {
       request.thresholds.streams = 2;
       Predictor predictor(request);
       for (const models::Strategy& strategy : models::strategy_catalogue()) {
-        const bool is_slow =
-            strategy.on_servers() != nullptr || strategy.name == "double-binary-tree";
+        const bool is_slow = strategy.traits().all_at_once || strategy.name == "double-binary-tree";
         if ((is_slow && ranks > 16) || strategy.name == "open-mpi") continue;
         const StrategyPrediction row = predictor.predict(strategy);
         // The request names none of the options that the plan holds.

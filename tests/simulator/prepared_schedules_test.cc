@@ -68,13 +68,13 @@ RC_GTEST_PROP(PreparedSchedules, HoldForAllFigures, ()) {
     const auto flow = prepared.flow(schedule, first_routes);
     RC_ASSERT(prepared.flow(schedule, second_routes) == flow);
     RC_ASSERT(prepared.shares_links(schedule, first_routes) ==
-              shares_links(schedule.schedule, second));
+              shares_links(schedule.schedule(), second));
     for (const CommunicationCost& cost : {first, second}) {
       const Routes routes(cost, p);
       expect_near(StepEngine(step, routes, cost.gamma.value()).completion(size),
-                  StepEngine(schedule.schedule, cost).completion(size), p);
+                  StepEngine(schedule.schedule(), cost).completion(size), p);
       expect_near(FlowEngine(flow, routes, cost.gamma.value()).completion(0, size),
-                  FlowEngine({&schedule.schedule, 1}, cost).completion(0, size), p);
+                  FlowEngine({&schedule.schedule(), 1}, cost).completion(0, size), p);
     }
   }
 }
@@ -94,12 +94,12 @@ TEST(PreparedSchedules, PutPipelinesTogetherFromOneInside) {
     const models::PlannedSchedule schedule = planned(tree, {.ranks = p, .segments = segments});
     const auto program = prepared.step(schedule, routes, most_prepared_messages);
     const StepEngine shared(program, routes, cost.gamma.value());
-    const StepEngine alone(schedule.schedule, cost);
+    const StepEngine alone(schedule.schedule(), cost);
     EXPECT_EQ(shared.prepared_messages(), alone.prepared_messages()) << segments;
     EXPECT_DOUBLE_EQ(shared.time(size).value(), alone.time(size).value()) << segments;
-    if (!shares_links(schedule.schedule, cost)) {
+    if (!shares_links(schedule.schedule(), cost)) {
       const double flow =
-          FlowEngine({&schedule.schedule, 1}, cost).completion(0, size).last().value();
+          FlowEngine({&schedule.schedule(), 1}, cost).completion(0, size).last().value();
       EXPECT_NEAR(shared.time(size).value(), flow, 1e-9 * flow) << segments;
     }
     if (segments == 1) continue;
@@ -134,7 +134,7 @@ TEST(PreparedSchedules, AreNotTakenForOtherLinks) {
     const auto second = prepared.step(ring, others, most_prepared_messages);
     EXPECT_NE(second, first);
     EXPECT_DOUBLE_EQ(StepEngine(second, others, 0).time(size).value(),
-                     StepEngine(ring.schedule, other).time(size).value());
+                     StepEngine(ring.schedule(), other).time(size).value());
   }
   EXPECT_EQ(prepared.step(ring, routes, most_prepared_messages), first);
 }

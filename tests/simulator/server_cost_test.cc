@@ -191,8 +191,8 @@ TEST(ServedDag, ALayerWaitsForItsOwnPullByHand) {
   ASSERT_EQ(plan.buckets.size(), 2u);
   std::vector<BucketTimes> buckets(2);
   for (int b = 0; b < 2; ++b)
-    buckets[static_cast<std::size_t>(b)].served = {{{{0, 4_s}, {2 + b, 6_s}}},
-                                                   {{{1, 4_s}, {4 + b, 6_s}}, true}};
+    buckets[static_cast<std::size_t>(b)].by_way =
+        ServedPhases{{{{0, 4_s}, {2 + b, 6_s}}}, {{{1, 4_s}, {4 + b, 6_s}}, true}};
   const IterationDag dag(network, plan, compute, buckets, {});
   EXPECT_DOUBLE_EQ(steady_state(dag).period.value(), 22);
 }
@@ -208,8 +208,8 @@ TEST(ServedDag, ALayerWaitsForAllPullsThatComeInNoOrderByHand) {
                         models::WireType::fp32, {.servers = 2});
   std::vector<BucketTimes> buckets(2);
   for (int b = 0; b < 2; ++b)
-    buckets[static_cast<std::size_t>(b)].served = {{{{0, 4_s}, {2 + b, 6_s}}},
-                                                   {{{1, 4_s}, {4 + b, 6_s}}, true, true}};
+    buckets[static_cast<std::size_t>(b)].by_way =
+        ServedPhases{{{{0, 4_s}, {2 + b, 6_s}}}, {{{1, 4_s}, {4 + b, 6_s}}, true, true}};
   const IterationDag dag(network, plan, compute, buckets, {});
   EXPECT_DOUBLE_EQ(steady_state(dag).period.value(), 23);
 }
@@ -225,7 +225,7 @@ TEST(ServedDag, WhereTheNetworkIsSlowAllIsPushedFirstByHand) {
   ASSERT_EQ(plan.buckets.size(), 4u);
   const auto period = [&](bool is_requested) {
     BucketTimes times;
-    times.served = {{{{3, 1_s}}}, {{{4, 1_s}}, false, false, is_requested}};
+    times.by_way = ServedPhases{{{{3, 1_s}}}, {{{4, 1_s}}, false, false, is_requested}};
     const IterationDag dag(network, plan, compute, std::vector<BucketTimes>(4, times), {});
     return steady_state(dag).period.value();
   };
@@ -244,7 +244,7 @@ TEST(ServedDag, UpdatesKeepNothingWaitingByHand) {
   ASSERT_EQ(plan.buckets.size(), 3u);
   BucketTimes times;
   times.negotiation = 1_s;
-  times.served = {{{{0, 2_s}}}, {{{1, 2_s}}}};
+  times.by_way = ServedPhases{{{{0, 2_s}}}, {{{1, 2_s}}}};
   const IterationDag dag(network, plan, compute, std::vector<BucketTimes>(3, times), {});
   EXPECT_DOUBLE_EQ(steady_state(dag).period.value(), 11);
 }
@@ -257,7 +257,9 @@ TEST(Served, PlansChooseServersAsTheirSystems) {
                                                 models::WireType::fp32, {.servers = 4});
     std::vector<int> found;
     for (const models::Bucket& bucket : plan.buckets)
-      found.push_back(plan.schedules[static_cast<std::size_t>(bucket.schedule)].served->server);
+      found.push_back(
+          std::get<ServerUse>(plan.schedules[static_cast<std::size_t>(bucket.schedule)].way)
+              .server);
     return found;
   };
   // 9973 mod 4 is 1: keys 3, 2, 1; key 0 is large.

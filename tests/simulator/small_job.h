@@ -66,7 +66,7 @@ inline RandomJob random_job(std::mt19937& random,
 inline std::vector<models::Schedule> schedules_of(const models::Plan& plan) {
   std::vector<models::Schedule> schedules;
   for (const models::PlannedSchedule& planned : plan.schedules)
-    schedules.push_back(planned.schedule);
+    schedules.push_back(planned.schedule());
   return schedules;
 }
 

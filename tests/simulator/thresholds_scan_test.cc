@@ -42,8 +42,7 @@ TEST_P(ThresholdsScan, FindsNothingBetterThanWhatIsPrinted) {
   };
   Predictor predictor(request({}));
   for (const models::Strategy& strategy : models::strategy_catalogue()) {
-    if (strategy.library() == models::Library::open_mpi || strategy.on_servers() != nullptr)
-      continue;
+    if (strategy.library() == models::Library::open_mpi || strategy.traits().all_at_once) continue;
     SCOPED_TRACE(strategy.name);
     if (c.overlap && strategy.overlap != models::Overlap::wait_free) continue;
     const double printed = predictor.iteration(strategy).value();

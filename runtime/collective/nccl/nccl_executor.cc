@@ -342,8 +342,8 @@ Collective NcclExecutor::prepare(const models::Schedule& schedule, std::int64_t 
 
 Collective NcclExecutor::prepare(const models::PlannedSchedule& schedule, std::int64_t elements,
                                  models::WireType wire, int stream) {
-  if (!schedule.library) return prepare(schedule.schedule, elements, wire, stream);
-  if (*schedule.library != models::Library::nccl)
+  if (!schedule.library()) return prepare(schedule.schedule(), elements, wire, stream);
+  if (*schedule.library() != models::Library::nccl)
     throw InputError(
         fmt::format("strategy {} is a library's own all-reduce, which executor nccl does not have",
                     schedule.algorithm),

@@ -173,21 +173,13 @@ TEST(NcclExecutor, RanksThatMeetByTcpHaveCommunicators) {
   test::expect_clean();
 }
 
-models::PlannedSchedule library_schedule(int ranks, models::Library library) {
-  models::PlannedSchedule planned;
-  planned.algorithm = name(library);
-  planned.options.ranks = ranks;
-  planned.library = library;
-  return planned;
-}
-
 TEST(NcclExecutor, TheLibrarysAllReduceIsTheSum) {
   PACELINE_NEEDS_GPUS(3);
   for (const NumberType type : test::types) {
     test::begin(Order::random, 5);
     test::run_nccl_job(3, {}, [&](const NcclRank& r) {
       const Collective collective =
-          r.executor.prepare(library_schedule(3, models::Library::nccl), 17, type, 0);
+          r.executor.prepare(models::called(models::Library::nccl, 3), 17, type, 0);
       // Small integers: no order of additions rounds.
       std::vector<float> values, sums;
       for (int i = 0; i < 17; ++i) {
@@ -213,7 +205,7 @@ TEST(NcclExecutor, RefusesWhatItCannotPrepare) {
               "a schedule over 2 ranks for a job of 1; give one over as many ranks as there are");
     EXPECT_EQ(error(models::Schedule(), 8, NumberType::fp32, 1),
               "stream 1 of 1; give one from 0 to 0");
-    EXPECT_EQ(error(library_schedule(1, models::Library::open_mpi), 8, NumberType::fp32, 0),
+    EXPECT_EQ(error(models::called(models::Library::open_mpi, 1), 8, NumberType::fp32, 0),
               "strategy open-mpi is a library's own all-reduce, which executor nccl does not "
               "have; choose a strategy with a schedule, such as fused-ring");
   });

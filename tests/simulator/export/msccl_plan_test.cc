@@ -46,7 +46,7 @@ TEST(MscclPlan, EveryBucketHasItsFile) {
   const models::NetworkWork work = network();
   int files = 0;
   for (const models::Strategy& strategy : models::strategy_catalogue()) {
-    if (strategy.library() || strategy.on_servers() != nullptr || strategy.other) continue;
+    if (strategy.library() || strategy.traits().all_at_once || strategy.other) continue;
     for (const int ranks : {2, 4, 6, 8}) {
       for (const models::WireType wire : {models::WireType::fp32, models::WireType::fp16}) {
         const models::Plan plan = models::make_plan(

@@ -30,11 +30,9 @@ models::Plan plan_of(int ranks, const std::vector<std::pair<std::int64_t, const 
   plan.ranks = ranks;
   int gradient = 0;
   for (const auto& [elements, algorithm] : buckets) {
-    models::PlannedSchedule planned{algorithm, {.ranks = ranks}, {}};
-    if (std::string_view(algorithm) == "nccl")
-      planned.library = models::Library::nccl;
-    else
-      planned.schedule = models::all_reduce_algorithm(algorithm).build({.ranks = ranks});
+    const models::PlannedSchedule planned = std::string_view(algorithm) == "nccl"
+                                                ? models::called(models::Library::nccl, ranks)
+                                                : models::scheduled(algorithm, {.ranks = ranks});
     auto known = std::find(plan.schedules.begin(), plan.schedules.end(), planned);
     if (known == plan.schedules.end()) known = plan.schedules.insert(known, planned);
     plan.buckets.push_back({.first_gradient = gradient++,

@@ -1,0 +1,61 @@
+// Tests: tests/simulator/prediction_test.cc.
+#include "simulator/iteration/ways/way_model.h"
+
+#include <array>
+
+#include "simulator/cost/dispatch_cost.h"
+#include "simulator/iteration/bucket_times.h"
+#include "simulator/iteration/predictor_setting.h"
+
+namespace paceline::simulator {
+
+std::vector<BucketTimes> WayModel::times(const PlanAt& at) const {
+  const models::Plan& plan = at.plan;
+  PredictorSetting& setting = at.setting;
+  const bool by_planners_engine = at.method.beside != Beside::nothing || at.method.not_followed > 0;
+  const BucketTimer timer = by_planners_engine ? setting.alone_by_steps() : setting.timer();
+  std::vector<BucketTimes> buckets;
+  buckets.reserve(plan.buckets.size());
+  for (const models::Bucket& bucket : plan.buckets) {
+    BucketTimes times =
+        bucket_times(plan, bucket, at.options.precision, setting.memory, timer.cost());
+    if (plan.ranks > 1) {
+      times.pack += setting.launch;
+      set_transfer(at, bucket, timer, times);
+    }
+    add_dispatch(plan, bucket, timer.cost(), setting.bound, times);
+    buckets.push_back(std::move(times));
+  }
+  return buckets;
+}
+
+void WayModel::set_transfer(const PlanAt& at, const models::Bucket& bucket,
+                            const BucketTimer& timer, BucketTimes& times) const {
+  if (at.method.beside != Beside::buckets_behind)
+    times.all_reduce = timer.time(at.plan.schedules[static_cast<std::size_t>(bucket.schedule)],
+                                  at.plan.bytes(bucket));
+}
+
+std::string WayModel::timed_by(const PlanAt& at) const {
+  return described(at.method.engine);
+}
+
+ComputeTimes WayModel::alone(const PlanAt& at) const {
+  return with_tasks(at.setting.alone, at.network, at.plan, at.setting.bound);
+}
+
+Seconds WayModel::on_stream(const BucketTimes& bucket, const ComputeTimes& /*alone*/) const {
+  return bucket.total() + longest_on_lanes_in_turn(bucket.served());
+}
+
+void WayModel::name_thresholds(const models::Plan& /*plan*/, ThresholdRequest& /*asked*/) const {}
+
+const WayModel& model_of(const models::Plan& plan) {
+  static const WayModel by_schedules;
+  // In the order of the alternatives of models::Way.
+  static const std::array<const WayModel*, std::variant_size_v<models::Way>> models = {
+      &by_schedules, &library_model(), &served_model(), &k_fac_model()};
+  return plan.schedules.empty() ? by_schedules : *models[plan.schedules.front().way.index()];
+}
+
+}  // namespace paceline::simulator

@@ -1,0 +1,67 @@
+// How plans of a way to travel are predicted: what they take beside and in place of an engine's time.
+//
+// A way has a class here that overrides what differs from buckets that travel by schedules. Its tasks in
+// the DAG, where they are not those of an all-reduce, stand beside it (served_tasks.h, k_fac_tasks.h);
+// its costs are in simulator/cost.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/cluster/cluster.h"
+#include "models/network/work.h"
+#include "models/plan/plan.h"
+#include "simulator/cost/compute_time.h"
+#include "simulator/iteration/bucket_parts.h"
+#include "simulator/iteration/prediction_options.h"
+#include "simulator/iteration/timing_method.h"
+#include "simulator/planner/bucket_timer.h"
+#include "simulator/planner/planning_job.h"
+
+namespace paceline::simulator {
+
+struct PredictorSetting;
+
+// A plan of a network on a cluster, at one number of ranks and one bound of the figures. Keeps
+// references.
+struct PlanAt {
+  const models::NetworkWork& network;
+  const models::Cluster& cluster;
+  const PredictionOptions& options;
+  const models::Plan& plan;
+  TimingMethod method;
+  PredictorSetting& setting;
+};
+
+class WayModel {
+ public:
+  virtual ~WayModel() = default;
+
+  // The times of each bucket, with its all-reduce timed as if it were alone. Where other buckets travel
+  // beside it, that time only orders buckets, so that the planner's engine is good enough. Where ranks
+  // start buckets at their own times, it is not used. The planner's engine also takes the place of a
+  // flow engine that would follow too many messages.
+  [[nodiscard]] virtual std::vector<BucketTimes> times(const PlanAt& at) const;
+  // What times the all-reduces, in words.
+  [[nodiscard]] virtual std::string timed_by(const PlanAt& at) const;
+  // The compute times of a rank that computes alone, with all that the plan adds to them.
+  [[nodiscard]] virtual ComputeTimes alone(const PlanAt& at) const;
+  // For how long a bucket keeps its stream, beside these compute times.
+  [[nodiscard]] virtual Seconds on_stream(const BucketTimes& bucket,
+                                          const ComputeTimes& alone) const;
+  // Names the plan's thresholds that are the job's, and not chosen for its ranks.
+  virtual void name_thresholds(const models::Plan& plan, ThresholdRequest& asked) const;
+
+ protected:
+  // Sets what the bucket takes between packing and unpacking, on more than one rank.
+  virtual void set_transfer(const PlanAt& at, const models::Bucket& bucket,
+                            const BucketTimer& timer, BucketTimes& times) const;
+};
+
+[[nodiscard]] const WayModel& model_of(const models::Plan& plan);
+
+const WayModel& library_model();
+const WayModel& served_model();
+const WayModel& k_fac_model();
+
+}  // namespace paceline::simulator
