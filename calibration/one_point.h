@@ -9,7 +9,7 @@
 
 #include "models/base/figure.h"
 #include "models/plan/strategy.h"
-#include "simulator/iteration/prediction.h"
+#include "simulator/prediction/prediction.h"
 
 namespace paceline::calibration {
 

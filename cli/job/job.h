@@ -13,7 +13,7 @@
 #include "cli/job/stragglers.h"
 #include "models/plan/plan_json.h"
 #include "models/plan/strategy.h"
-#include "simulator/iteration/prediction.h"
+#include "simulator/prediction/prediction.h"
 #include "simulator/question/question.h"
 
 namespace paceline::job {

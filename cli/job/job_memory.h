@@ -6,7 +6,7 @@
 #include "cli/job/job.h"
 #include "models/base/error.h"
 #include "models/plan/plan.h"
-#include "simulator/iteration/prediction.h"
+#include "simulator/prediction/prediction.h"
 
 namespace paceline::job {
 

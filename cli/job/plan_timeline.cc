@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "simulator/iteration/timeline.h"
+#include "simulator/prediction/timeline.h"
 
 namespace paceline::job {
 

@@ -10,8 +10,8 @@
 #include "cli/job/basis.h"
 #include "models/cluster/cluster_figures.h"
 #include "models/cluster/placement.h"
-#include "simulator/iteration/prediction_json.h"
 #include "simulator/planner/threshold_fields.h"
+#include "simulator/prediction/prediction_json.h"
 
 namespace paceline::job {
 namespace {

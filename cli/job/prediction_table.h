@@ -12,7 +12,7 @@
 
 #include "cli/job/job.h"
 #include "cli/job/measured.h"
-#include "simulator/iteration/sensitivity.h"
+#include "simulator/prediction/sensitivity.h"
 
 namespace paceline::job {
 

@@ -9,7 +9,7 @@
 #include "runtime/channel/messages.h"
 #include "runtime/replay/script.h"
 #include "simulator/cost/compute_time.h"
-#include "simulator/iteration/prediction_json.h"
+#include "simulator/prediction/prediction_json.h"
 
 namespace paceline::job {
 namespace {

@@ -12,7 +12,7 @@
 #include "cli/job/tuning.h"
 #include "models/base/document.h"
 #include "models/plan/plan_json.h"
-#include "simulator/iteration/robust_plan.h"
+#include "simulator/prediction/robust_plan.h"
 
 namespace paceline::job {
 

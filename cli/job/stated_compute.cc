@@ -11,7 +11,7 @@
 #include "models/base/parse_units.h"
 #include "models/cluster/placement.h"
 #include "models/network/zoo.h"
-#include "simulator/iteration/matched_compute.h"
+#include "simulator/prediction/matched_compute.h"
 
 namespace paceline::job {
 namespace {

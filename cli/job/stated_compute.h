@@ -24,7 +24,7 @@ struct StatedJob {
 };
 
 // Puts what is stated into the profile, which is made where there is none, and solves for
-// what throughputs of several ranks say of computation (simulator/iteration/matched_compute.h),
+// what throughputs of several ranks say of computation (simulator/prediction/matched_compute.h),
 // also those that the profile had. Throws InputError that names the option.
 void state_compute(const simulator::StatedCompute& stated, const StatedJob& job,
                    std::optional<models::Profile>& profile);

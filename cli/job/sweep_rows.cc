@@ -12,8 +12,8 @@
 #include "models/base/json.h"
 #include "models/base/parse_units.h"
 #include "simulator/cost/device_memory.h"
-#include "simulator/iteration/prediction.h"
 #include "simulator/iteration/steady_state.h"
+#include "simulator/prediction/prediction.h"
 
 namespace paceline::job {
 namespace {

@@ -15,8 +15,8 @@
 #include "models/base/parse_units.h"
 #include "models/collective/catalogue.h"
 #include "simulator/cost/nccl_model.h"
-#include "simulator/iteration/prediction_json.h"
 #include "simulator/planner/threshold_fields.h"
+#include "simulator/prediction/prediction_json.h"
 
 namespace paceline::job {
 namespace {

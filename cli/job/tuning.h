@@ -10,8 +10,8 @@
 
 #include "cli/job/prediction_table.h"
 #include "simulator/iteration/bucket_travel.h"
-#include "simulator/iteration/robust_plan.h"
 #include "simulator/iteration/tuned_plan.h"
+#include "simulator/prediction/robust_plan.h"
 
 namespace paceline::job {
 

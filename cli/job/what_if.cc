@@ -13,7 +13,7 @@
 #include "cli/job/timeline_file.h"
 #include "models/cluster/placement.h"
 #include "simulator/cost/link_factors.h"
-#include "simulator/iteration/prediction.h"
+#include "simulator/prediction/prediction.h"
 
 namespace paceline::job {
 namespace {

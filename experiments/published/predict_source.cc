@@ -17,9 +17,9 @@
 #include "models/base/parse_units.h"
 #include "simulator/cost/compute_time.h"
 #include "simulator/cost/losses.h"
-#include "simulator/iteration/matched_compute.h"
 #include "simulator/iteration/sampled_interval.h"
 #include "simulator/iteration/time_to_train.h"
+#include "simulator/prediction/matched_compute.h"
 
 namespace paceline::experiments {
 namespace {

@@ -2,7 +2,7 @@
 //
 // An entry is of one of the ways to travel. Each way has a type, whose value says how the entry uses
 // it; a file in models/plan/ways, which reads and writes such entries; and, where it is not timed as
-// a schedule, a file in simulator/iteration/ways, which predicts it.
+// a schedule, a file in simulator/prediction/ways, which predicts it.
 #pragma once
 
 #include <optional>

@@ -17,7 +17,7 @@ namespace paceline::models {
 
 // Samples per second for a whole network: of one rank, computation alone, or of all ranks of a
 // training job, with its communication. What a job of several ranks says of computation depends on
-// how its gradients travelled (simulator/iteration/matched_compute.h).
+// how its gradients travelled (simulator/prediction/matched_compute.h).
 struct CalibratedThroughput {
   std::string network;
   Precision precision = Precision::fp32;

@@ -13,7 +13,7 @@
 
 #include "models/plan/plan.h"
 #include "simulator/export/nccl_plan.h"
-#include "simulator/iteration/prediction.h"
+#include "simulator/prediction/prediction.h"
 
 namespace paceline::simulator {
 

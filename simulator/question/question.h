@@ -17,8 +17,8 @@
 #include "models/plan/strategy.h"
 #include "models/profile/profile.h"
 #include "simulator/engine/engine_kind.h"
-#include "simulator/iteration/prediction.h"
 #include "simulator/planner/planning_job.h"
+#include "simulator/prediction/prediction.h"
 
 namespace paceline::simulator {
 

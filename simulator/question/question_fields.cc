@@ -10,8 +10,8 @@
 #include "models/base/parse_units.h"
 #include "models/network/network.h"
 #include "simulator/cost/nccl_tables.h"
-#include "simulator/iteration/matched_compute.h"
 #include "simulator/planner/threshold_fields.h"
+#include "simulator/prediction/matched_compute.h"
 
 namespace paceline::simulator {
 namespace {

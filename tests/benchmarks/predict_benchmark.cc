@@ -23,7 +23,7 @@
 #include "models/network/zoo.h"
 #include "models/plan/strategy.h"
 #include "simulator/engine/step_engine.h"
-#include "simulator/iteration/prediction.h"
+#include "simulator/prediction/prediction.h"
 
 namespace {
 

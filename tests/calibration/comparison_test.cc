@@ -12,7 +12,7 @@
 #include "models/cluster/catalog.h"
 #include "models/network/zoo.h"
 #include "models/plan/strategy.h"
-#include "simulator/iteration/timeline.h"
+#include "simulator/prediction/timeline.h"
 
 namespace paceline::calibration {
 namespace {

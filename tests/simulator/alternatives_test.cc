@@ -10,8 +10,8 @@
 
 #include "models/base/error.h"
 #include "models/cluster/catalog.h"
-#include "simulator/iteration/prediction.h"
 #include "simulator/iteration/tuned_plan.h"
+#include "simulator/prediction/prediction.h"
 #include "tests/simulator/small_job.h"
 
 namespace paceline::simulator {

@@ -1,4 +1,4 @@
-#include "simulator/iteration/matched_compute.h"
+#include "simulator/prediction/matched_compute.h"
 
 #include <gtest/gtest.h>
 

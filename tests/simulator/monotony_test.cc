@@ -14,7 +14,7 @@
 #include "models/network/zoo.h"
 #include "simulator/cost/link_factors.h"
 #include "simulator/iteration/better_links.h"
-#include "simulator/iteration/prediction.h"
+#include "simulator/prediction/prediction.h"
 
 namespace paceline::simulator {
 namespace {

@@ -14,8 +14,8 @@
 #include "models/cluster/catalog.h"
 #include "models/collective/catalogue.h"
 #include "models/plan/tuned.h"
-#include "simulator/iteration/prediction.h"
 #include "simulator/iteration/tuned_plan.h"
+#include "simulator/prediction/prediction.h"
 #include "tests/simulator/small_job.h"
 
 namespace paceline::simulator {

@@ -1,4 +1,4 @@
-#include "simulator/iteration/prediction.h"
+#include "simulator/prediction/prediction.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

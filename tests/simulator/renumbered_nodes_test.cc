@@ -9,7 +9,7 @@
 
 #include "models/cluster/catalog.h"
 #include "models/network/zoo.h"
-#include "simulator/iteration/prediction.h"
+#include "simulator/prediction/prediction.h"
 #include "tests/simulator/small_job.h"
 
 namespace paceline::simulator {

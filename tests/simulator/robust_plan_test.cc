@@ -1,5 +1,5 @@
 // The robust plan is the best in bad states of the world, by the same samples for all plans.
-#include "simulator/iteration/robust_plan.h"
+#include "simulator/prediction/robust_plan.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "simulator/iteration/sensitivity.h"
+#include "simulator/prediction/sensitivity.h"
 
 #include <gtest/gtest.h>
 

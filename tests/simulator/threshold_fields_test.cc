@@ -10,7 +10,7 @@
 
 #include "models/cluster/catalog.h"
 #include "models/network/zoo.h"
-#include "simulator/iteration/prediction.h"
+#include "simulator/prediction/prediction.h"
 #include "tests/support/error_of.h"
 
 namespace paceline::simulator {

@@ -9,7 +9,7 @@
 #include "models/base/error.h"
 #include "models/cluster/catalog.h"
 #include "models/network/zoo.h"
-#include "simulator/iteration/prediction.h"
+#include "simulator/prediction/prediction.h"
 
 namespace paceline::simulator {
 namespace {

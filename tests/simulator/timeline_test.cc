@@ -1,4 +1,4 @@
-#include "simulator/iteration/timeline.h"
+#include "simulator/prediction/timeline.h"
 
 #include <gtest/gtest.h>
 

@@ -8,9 +8,9 @@
 #include "models/network/zoo.h"
 #include "models/plan/plan_json.h"
 #include "simulator/iteration/plan_timing.h"
-#include "simulator/iteration/prediction.h"
 #include "simulator/iteration/tuned_plan.h"
 #include "simulator/planner/stream_clock.h"
+#include "simulator/prediction/prediction.h"
 #include "tests/simulator/small_job.h"
 
 namespace paceline::simulator {

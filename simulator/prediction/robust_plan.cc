@@ -1,5 +1,5 @@
 // Tests: tests/simulator/robust_plan_test.cc.
-#include "simulator/iteration/robust_plan.h"
+#include "simulator/prediction/robust_plan.h"
 
 #include <algorithm>
 #include <cstdint>

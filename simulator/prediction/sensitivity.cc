@@ -1,5 +1,5 @@
 // Tests: tests/simulator/sensitivity_test.cc.
-#include "simulator/iteration/sensitivity.h"
+#include "simulator/prediction/sensitivity.h"
 
 #include <algorithm>
 #include <array>

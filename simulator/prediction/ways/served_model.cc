@@ -1,7 +1,7 @@
 // Buckets that servers of another system sum. Tests: tests/simulator/server_cost_test.cc.
 #include "models/plan/strategy.h"
-#include "simulator/iteration/predictor_setting.h"
-#include "simulator/iteration/ways/way_model.h"
+#include "simulator/prediction/predictor_setting.h"
+#include "simulator/prediction/ways/way_model.h"
 
 namespace paceline::simulator {
 namespace {

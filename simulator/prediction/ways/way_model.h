@@ -13,10 +13,10 @@
 #include "models/plan/plan.h"
 #include "simulator/cost/compute_time.h"
 #include "simulator/iteration/bucket_parts.h"
-#include "simulator/iteration/prediction_options.h"
 #include "simulator/iteration/timing_method.h"
 #include "simulator/planner/bucket_timer.h"
 #include "simulator/planner/planning_job.h"
+#include "simulator/prediction/prediction_options.h"
 
 namespace paceline::simulator {
 

@@ -1,5 +1,5 @@
 // Tests: tests/cli/predict_test.py, tests/cli/schemas_test.py, tests/golden.
-#include "simulator/iteration/prediction_json.h"
+#include "simulator/prediction/prediction_json.h"
 
 #include <algorithm>
 #include <cctype>

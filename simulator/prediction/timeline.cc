@@ -1,5 +1,5 @@
 // Tests: tests/simulator/timeline_test.cc.
-#include "simulator/iteration/timeline.h"
+#include "simulator/prediction/timeline.h"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "models/base/document.h"
-#include "simulator/iteration/prediction.h"
+#include "simulator/prediction/prediction.h"
 
 namespace paceline::simulator {
 

@@ -1,5 +1,5 @@
 // Tests: tests/simulator/matched_compute_test.cc.
-#include "simulator/iteration/matched_compute.h"
+#include "simulator/prediction/matched_compute.h"
 
 #include <fmt/core.h>
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "models/timeline/timeline.h"
-#include "simulator/iteration/prediction.h"
+#include "simulator/prediction/prediction.h"
 
 namespace paceline::simulator {
 

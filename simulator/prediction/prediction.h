@@ -4,62 +4,28 @@
 // and `scale` print of a row, with what each number rests on.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "models/base/figure.h"
-#include "models/cluster/cluster.h"
-#include "models/network/work.h"
-#include "models/plan/plan.h"
 #include "models/plan/strategy.h"
-#include "models/profile/profile.h"
 #include "simulator/cost/device_memory.h"
-#include "simulator/cost/losses.h"
-#include "simulator/cost/nccl_tables.h"
-#include "simulator/iteration/dag.h"
-#include "simulator/iteration/prediction_options.h"
-#include "simulator/iteration/sampled_interval.h"
 #include "simulator/iteration/steady_state.h"
-#include "simulator/iteration/timing_method.h"
 #include "simulator/planner/thresholds.h"
-#include "simulator/straggler/monte_carlo.h"
+#include "simulator/prediction/uncertainty.h"
 #include "simulator/straggler/summary.h"
 
 namespace paceline::simulator {
 
 class PreparedSchedules;
-struct PlanAt;  // ways/way_model.h
 struct TunedPlan;  // tuned_plan.h, as is the next
 struct TuningRequest;
 struct TuningJob;    // tuning_job.h
 struct Alternative;  // alternatives.h
-
-struct PredictionRequest : PredictionOptions {
-  const models::NetworkWork& network;
-  const models::Cluster& cluster;
-  // Calibrated figures, which take the place of the cluster's. May be null.
-  const models::Profile* profile = nullptr;
-  int ranks = 1;  // must fit the cluster
-  models::WireType wire = models::WireType::fp32;
-  Bytes stored_sample{0};  // bytes of one sample on storage
-  // With a bounded time budget, rows that would take long are timed by the step engine in place of the
-  // flow engine where that is possible, and else throw TooManyMessages.
-  TimeBudget time_budget = TimeBudget::unlimited;
-  // Also simulates iterations with stragglers; thresholds are chosen without them.
-  std::optional<MonteCarloRequest> stragglers = {};
-  std::uint64_t sampling_seed = simulator::sampling_seed;  // of intervals (sampled_interval.h)
-
-  // The same job on another cluster with another profile, which may be null. Stragglers, which no
-  // question about a cluster asks for, are left out.
-  [[nodiscard]] PredictionRequest on(const models::Cluster& other,
-                                     const models::Profile* other_profile) const;
-};
 
 // The time that tasks of one kind have on the critical path.
 struct PathShare {
@@ -122,15 +88,6 @@ struct StrategyPrediction {
   std::shared_ptr<const StrategyRun> run;
 };
 
-// An iteration in sampled states of the world. Sample i of every plan and strategy of a job is
-// taken in the same state, so that their ratios have samples, too.
-struct SampledIteration {
-  Seconds period;  // as stated
-  IterationSpread spread;
-
-  [[nodiscard]] std::vector<Seconds> samples() const;
-};
-
 // The samples behind a prediction's interval.
 [[nodiscard]] SampledIteration sampled(const StrategyPrediction& prediction);
 
@@ -143,29 +100,14 @@ struct LeftOut {
   bool takes_long = true;  // whether that is why, and not something else that `why` says
 };
 
-// One strategy, with what the timeline needs.
-struct StrategyRun {
-  models::Plan plan;
-  IterationDag dag;
-  SteadyIteration steady;
-  TimingMethod method;
-  std::vector<BucketTimes> buckets;  // the times of each, as if it were alone
-  std::string timed_by;              // as in StrategyPrediction
-  std::string compute_source;
-};
-
-struct PredictorSetting;  // one number of ranks at one bound of the figures (predictor_setting.h)
-
-// Shares what strategies have in common (engines, compute times). Use one in each thread.
+// Shares what strategies have in common (JobSettings). Use one in each thread.
 class Predictor {
  public:
-  // Keeps references to the request's network, cluster and profile.
-  // Throws InputError if the ranks do not fit the cluster or the batch is not positive, or if slow
-  // or backup ranks are not among the ranks.
-  explicit Predictor(const PredictionRequest& request);
+  // Keeps references to the request's network, cluster and profile. Throws as check() does.
+  explicit Predictor(const PredictionRequest& request) : settings_(request) {}
 
   // Takes the place of the request's thresholds from now on. What was prepared is kept.
-  void take(const ThresholdRequest& thresholds) { request_.thresholds = thresholds; }
+  void take(const ThresholdRequest& thresholds) { settings_.take(thresholds); }
 
   // Predicts the strategy's plan, with the thresholds that the request names and those that the
   // planner chooses for the rest (simulator/planner/thresholds.h).
@@ -179,7 +121,7 @@ class Predictor {
   // The stated value of predict().iteration alone, in a fraction of the time.
   [[nodiscard]] Seconds iteration(const models::Strategy& strategy);
   // The time of a forward pass over a batch on every rank, with its input, as an evaluation has it.
-  // Only the counts of correct samples are exchanged. Throws InputError as the constructor does.
+  // Only the counts of correct samples are exchanged. Throws InputError as check() does.
   [[nodiscard]] Seconds forward_pass(int batch_per_rank);
   // Predicts a row of a table of many strategies: what has too many messages is left out.
   [[nodiscard]] std::variant<StrategyPrediction, LeftOut> row(const models::Strategy& strategy);
@@ -207,75 +149,9 @@ class Predictor {
   [[nodiscard]] StrategyRun run(const models::Plan& plan);
 
  private:
-  using Setting = PredictorSetting;
-  Setting& setting(int ranks, Bound bound);
-  // The same, and it has the model that times the strategy's all-reduces.
-  Setting& setting(const models::Strategy& strategy, int ranks, Bound bound);
-  // The same, and it has the model that times these all-reduces, as TuningRequest names them.
-  Setting& setting_of(std::span<const std::string> all_reduces, int ranks, Bound bound);
-  StrategyRun run(models::Plan plan, Setting& setting) const;
-  PlanAt plan_at(const models::Plan& plan, TimingMethod method, Setting& setting) const;
   StrategyPrediction predict(models::Plan plan, std::optional<ChosenThresholds> chosen);
-  [[nodiscard]] const models::Effects* effects() const;  // effects_of() the request
-  // The same, with ranks that do not differ where the request has a spread of its own.
-  [[nodiscard]] std::optional<models::Effects> effects_of_ranks() const;
-  // How many times as long as stated the slowest rank computes in each of this many sampled states; 1
-  // where the request has no stragglers.
-  [[nodiscard]] std::vector<double> slowest_ranks(int states) const;
-  // The bus bandwidth beside which computation was calibrated, in a job of this many ranks.
-  [[nodiscard]] BytesPerSecond calibrated_bus(const ComputeTimes& alone,
-                                              const CommunicationCost& cost, int ranks) const;
-  // What a collective takes from computation by the stated effects, or as it was calibrated.
-  [[nodiscard]] Interference interference(const ComputeTimes& alone, const CommunicationCost& cost,
-                                          int ranks) const;
-  [[nodiscard]] ComputeTimes slowest(const ComputeTimes& alone, const CommunicationCost& cost,
-                                     int ranks) const;
-  // Whether the request's stragglers are among the ranks, if it has any.
-  enum class Ranks { alike, differing };
-  // The steady period, or the mean of the iterations with stragglers.
-  [[nodiscard]] Seconds period_of(const StrategyRun& run, Ranks ranks) const;
-  // An iteration with stragglers for each sampled state.
-  [[nodiscard]] std::vector<Seconds> straggling(const IterationDag& dag) const;
-  [[nodiscard]] Figure<Seconds> at_ends(const StrategyRun& stated, Ranks ranks);
-  // IterationSpread::unhidden of the run.
-  [[nodiscard]] double unhidden(const StrategyRun& stated, Ranks ranks);
-  [[nodiscard]] IterationSpread spread(const StrategyRun& stated, const TimeSpent& spent,
-                                       Ranks ranks);
-  // use(UncertainIteration) of the run.
-  template <class F>
-  auto with_uncertain(const StrategyRun& stated, const TimeSpent& spent, F use);
-  // The samples of a rank in an iteration, which may have several batches.
-  [[nodiscard]] double samples_per_rank() const {
-    return static_cast<double>(request_.batch_per_rank) * request_.accumulate;
-  }
-  [[nodiscard]] StragglerPrediction with_stragglers(const IterationDag& dag) const;
-  // What the planner chooses for, on the ranks of a setting.
-  PlanningJob planning_job(const models::Strategy& strategy, std::optional<models::Overlap> overlap,
-                           bool through_host, Setting& at) const;
-  PlanningTimers planning_timers(Setting& at) const;
-  TunedPlan tune(const TuningRequest& request, std::optional<models::Overlap> overlap, Setting& at);
-  // Its period is that of a plan by the DAG.
-  TuningJob tuning_job(std::optional<models::Overlap> overlap, int streams, Setting& at);
-  ChosenThresholds thresholds(const models::Strategy& strategy, Setting& at) const;
-  models::Plan plan(const models::Strategy& strategy, const models::Thresholds& thresholds);
-  // The planner's plan of the strategy on p0 ranks, for the efficiency of a plan on p ranks.
-  models::Plan baseline_plan(const models::Strategy& strategy, const models::Plan& plan, int p0);
 
-  PredictionRequest request_;
-  std::vector<std::shared_ptr<Setting>> settings_;
-  std::shared_ptr<PreparedSchedules> schedules_;
-  std::optional<NcclTables> nccl_tables_;
+  JobSettings settings_;
 };
-
-// The effects that count in predictions on the cluster: none where layers were calibrated beside
-// traffic by a profile of our transport, or are slept as in a replay, for their times then say what
-// is lost. `profile` may be null.
-[[nodiscard]] const models::Effects* effects_of(const models::Cluster& cluster,
-                                                const models::Profile* profile,
-                                                bool compute_is_exact);
-
-// The number of ranks that efficiencies are against by default: one full node, or 1 rank where the
-// ranks do not fill a node.
-[[nodiscard]] int baseline_ranks(const models::Cluster& cluster, int ranks);
 
 }  // namespace paceline::simulator

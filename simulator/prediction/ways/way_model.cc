@@ -1,11 +1,11 @@
 // Tests: tests/simulator/prediction_test.cc.
-#include "simulator/iteration/ways/way_model.h"
+#include "simulator/prediction/ways/way_model.h"
 
 #include <array>
 
 #include "simulator/cost/dispatch_cost.h"
 #include "simulator/iteration/bucket_times.h"
-#include "simulator/iteration/predictor_setting.h"
+#include "simulator/prediction/predictor_setting.h"
 
 namespace paceline::simulator {
 

@@ -10,7 +10,7 @@
 #include "models/base/units.h"
 #include "models/plan/strategy.h"
 #include "models/profile/profile.h"
-#include "simulator/iteration/prediction.h"
+#include "simulator/prediction/prediction.h"
 
 namespace paceline::simulator {
 

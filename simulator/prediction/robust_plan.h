@@ -13,7 +13,7 @@
 
 #include "models/base/figure.h"
 #include "models/plan/plan.h"
-#include "simulator/iteration/prediction.h"
+#include "simulator/prediction/prediction.h"
 
 namespace paceline::simulator {
 

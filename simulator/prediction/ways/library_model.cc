@@ -1,8 +1,8 @@
 // A library's own all-reduces, as BucketTimer times them. Tests: tests/simulator/prediction_test.cc.
 #include <algorithm>
 
-#include "simulator/iteration/predictor_setting.h"
-#include "simulator/iteration/ways/way_model.h"
+#include "simulator/prediction/predictor_setting.h"
+#include "simulator/prediction/ways/way_model.h"
 
 namespace paceline::simulator {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "simulator/iteration/prediction.h"
+#include "simulator/prediction/prediction.h"
 
 namespace paceline::simulator {
 

@@ -1,7 +1,7 @@
 // K-FAC, whose owners of layers sum gradients and factors. Tests: tests/simulator/k_fac_test.cc.
 #include "simulator/iteration/plan_timing.h"
-#include "simulator/iteration/predictor_setting.h"
-#include "simulator/iteration/ways/way_model.h"
+#include "simulator/prediction/predictor_setting.h"
+#include "simulator/prediction/ways/way_model.h"
 
 namespace paceline::simulator {
 namespace {

@@ -1,0 +1,202 @@
+// Tests: tests/simulator/prediction_test.cc.
+#include "simulator/prediction/job_settings.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "models/base/error.h"
+#include "models/cluster/placement.h"
+#include "simulator/engine/effort.h"
+#include "simulator/engine/prepared_schedules.h"
+
+namespace paceline::simulator {
+namespace {
+
+// The passes of all batches but the last stand before its forward pass: none of them sends anything.
+ComputeTimes accumulated(ComputeTimes compute, int batches) {
+  if (batches > 1) compute.earlier = {batches - 1, compute.layers};
+  Seconds pass;
+  for (const LayerTime& layer : compute.layers) pass += layer.forward + layer.backward;
+  if (!compute.layers.empty())
+    compute.layers.front().forward += static_cast<double>(batches - 1) * pass;
+  if (!compute.beside_traffic.empty())
+    compute.beside_traffic.front().forward += static_cast<double>(batches - 1) * pass;
+  return compute;
+}
+
+// The times to read, decode and copy the batches of all ranks of a node, which share its storage and
+// its CPUs. Decoded samples are copied to the device as FP32, over its host link.
+InputTimes input_times(const PredictionRequest& request, int ranks, Bound bound) {
+  const models::Cluster& cluster = request.cluster;
+  const double batches = request.accumulate;  // of an iteration
+  const double node_samples = batches * static_cast<double>(request.batch_per_rank) *
+                              std::min(ranks, cluster.ranks_per_node);
+  InputTimes times;
+  if (cluster.storage && request.stored_sample > Bytes{0}) {
+    times.read = node_samples * request.stored_sample / rate_at(*cluster.storage, bound);
+  }
+  if (cluster.decode_per_node)
+    times.decode = node_samples / rate_at(*cluster.decode_per_node, bound);
+  const models::Link& host = cluster.host_link                    ? *cluster.host_link
+                             : cluster.host && cluster.host->lane ? *cluster.host->lane
+                                                                  : cluster.intra;
+  const Bytes batch_bytes = static_cast<double>(request.batch_per_rank) *
+                            static_cast<double>(request.network.input_elements) * Bytes{4};
+  times.host_to_device = batches * cost_at(host.latency, bound) +
+                         batches * batch_bytes / rate_at(host.bandwidth, bound);
+  return times;
+}
+
+// Whether compute times differ by it at all.
+bool spreads(const models::ComputeSpread& spread) {
+  return spread.kind == models::SpreadKind::empirical || spread.parameter > 0;
+}
+
+}  // namespace
+
+const models::Effects* effects_of(const models::Cluster& cluster, const models::Profile* profile,
+                                  bool compute_is_exact) {
+  const bool is_known = compute_is_exact || (profile != nullptr && profile->transport.has_value());
+  return cluster.effects && !is_known ? &*cluster.effects : nullptr;
+}
+
+int baseline_ranks(const models::Cluster& cluster, int ranks) {
+  return ranks >= cluster.ranks_per_node ? cluster.ranks_per_node : 1;
+}
+
+void check(const PredictionRequest& request) {
+  models::check_ranks(request.cluster, request.ranks);
+  if (request.batch_per_rank < 1) {
+    throw InputError(fmt::format("a batch of {} samples", request.batch_per_rank),
+                     "choose at least 1 per rank");
+  }
+  if (request.accumulate < 1)
+    throw InputError({"--accumulate"}, fmt::format("{} batches", request.accumulate),
+                     "choose at least 1");
+  if (request.baseline_ranks &&
+      (*request.baseline_ranks < 1 || *request.baseline_ranks > request.ranks))
+    throw InputError(
+        {"--baseline"},
+        fmt::format("{} ranks are no baseline of {}", *request.baseline_ranks, request.ranks),
+        fmt::format("choose 1 to {}", request.ranks));
+  if (!request.stragglers) return;
+  const models::Stragglers& stragglers = request.stragglers->stragglers;
+  for (const auto& [rank, factor] : stragglers.slow_ranks) {
+    if (rank >= request.ranks)
+      throw InputError({"--slow-rank"},
+                       fmt::format("rank {} is not among {} ranks", rank, request.ranks),
+                       fmt::format("choose 0 to {}", request.ranks - 1));
+  }
+  if (stragglers.backup >= request.ranks)
+    throw InputError(
+        {"--backup"},
+        fmt::format("{} backup ranks among {} leave none to wait for", stragglers.backup,
+                    request.ranks),
+        fmt::format("choose 0 to {}: --ranks counts the backup ranks, too", request.ranks - 1));
+}
+
+JobSettings::JobSettings(const PredictionRequest& request)
+    : request_(request), schedules_(std::make_shared<PreparedSchedules>()) {
+  check(request);
+}
+
+PredictorSetting& JobSettings::at(int ranks, Bound bound) {
+  for (const auto& known : settings_) {
+    if (known->ranks == ranks && known->bound == bound) return *known;
+  }
+  const ComputeRequest request{request_.network,   request_.cluster.device, request_.profile,
+                               request_.precision, request_.batch_per_rank, ranks,
+                               effects()};
+  const CommunicationCost cost =
+      communication_cost(request_.cluster, request_.profile, bound, ranks);
+  const ComputeTimes alone =
+      accumulated(compute_times(request, request_.compute_is_exact ? Bound::stated : bound),
+                  request_.accumulate);
+  const std::int64_t most_messages = request_.time_budget != TimeBudget::unlimited
+                                         ? most_prepared_in_time
+                                         : most_prepared_messages;
+  settings_.push_back(std::make_unique<PredictorSetting>(PredictorSetting{
+      ranks,
+      bound,
+      alone,
+      slowest(alone, cost, ranks),
+      effects() != nullptr ? effects()->collective_launch.value : Seconds{0},
+      request_.compute_is_exact ? InputTimes{} : input_times(request_, ranks, bound),
+      effective_memory_bandwidth(request_.cluster.device, bound),
+      CollectiveTimer(cost, EngineKind::step, most_messages, schedules_),
+      CollectiveTimer(cost, request_.engine, most_prepared_messages, schedules_),
+      {},
+      std::nullopt}));
+  return *settings_.back();
+}
+
+const models::Effects* JobSettings::effects() const {
+  return effects_of(request_.cluster, request_.profile, request_.compute_is_exact);
+}
+
+BytesPerSecond JobSettings::calibrated_bus(const ComputeTimes& alone, const CommunicationCost& cost,
+                                           int ranks) const {
+  if (alone.calibrated_ranks == 1) return bus_bandwidth(cost, ranks);
+  return bus_bandwidth(
+      communication_cost(request_.cluster, request_.profile, Bound::stated, alone.calibrated_ranks),
+      alone.calibrated_ranks);
+}
+
+Interference JobSettings::interference(const ComputeTimes& alone, const CommunicationCost& cost,
+                                       int ranks) const {
+  const models::Device& device = request_.cluster.device;
+  Interference estimate;
+  if (effects() != nullptr && cost.platform == nullptr)
+    estimate = estimated_interference(stated_losses(*effects()), device.multiprocessors.value_or(0),
+                                      device.memory_bandwidth.value);
+  if (!alone.beside_collectives) return estimate;
+  return calibrated_interference(estimate, alone.beside_collectives->value,
+                                 calibrated_bus(alone, cost, ranks));
+}
+
+// Where the request has a spread of its own, ranks differ by that alone.
+std::optional<models::Effects> JobSettings::effects_of_ranks() const {
+  if (effects() == nullptr) return std::nullopt;
+  models::Effects effects = *this->effects();
+  if (request_.stragglers && spreads(request_.stragglers->stragglers.spread)) {
+    const auto none = Figure<double>::exact(0, Provenance::assumed, "ranks differ by their spread");
+    effects.rank_spread = effects.jitter = none;
+  }
+  return effects;
+}
+
+ComputeTimes JobSettings::slowest(const ComputeTimes& alone, const CommunicationCost& cost,
+                                  int ranks) const {
+  if (ranks == 1) return alone;
+  const std::optional<models::Effects> effects = effects_of_ranks();
+  const double waiting =
+      effects ? waiting_factor(stated_losses(*effects), {ranks, request_.cluster.ranks_per_node})
+              : 1;
+  return slowed(alone, waiting, interference(alone, cost, ranks), ranks);
+}
+
+PredictorSetting& JobSettings::at(const models::Strategy& strategy, int ranks, Bound bound) {
+  PredictorSetting& setting = at(ranks, bound);
+  const auto library = strategy.library();
+  if (!library || setting.curve_of(*library) != nullptr) return setting;
+  const LibraryJob job{ranks, ranks > request_.cluster.ranks_per_node, request_.wire};
+  auto curve = LibraryCurve::find(request_.profile, *library, job, bound);
+  if (curve) {
+    setting.curves.emplace(*library, *std::move(curve));
+  } else if (library == models::Library::nccl && !setting.nccl) {
+    if (!nccl_tables_)
+      nccl_tables_ = nccl_tables(request_.nccl_version.empty() ? nccl_versions().back()
+                                                               : request_.nccl_version);
+    setting.nccl.emplace(*nccl_tables_, request_.cluster, ranks, setting.engine.cost(), bound);
+  }
+  return setting;
+}
+
+PredictorSetting& JobSettings::at(std::span<const std::string> all_reduces, int ranks,
+                                  Bound bound) {
+  const bool is_library = all_reduces.size() == 1 && models::library_named(all_reduces.front());
+  return is_library ? at(models::strategy(all_reduces.front()), ranks, bound) : at(ranks, bound);
+}
+
+}  // namespace paceline::simulator
