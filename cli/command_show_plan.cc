@@ -21,6 +21,7 @@
 #include "cli/why_text.h"
 #include "models/base/json_records.h"
 #include "models/base/parse_units.h"
+#include "models/base/to_size.h"
 
 namespace paceline::cli {
 namespace {
@@ -88,10 +89,9 @@ Table buckets_table(const job::ShownPlan& shown, const models::NetworkWork& netw
   for (std::size_t i = 0; i < shown.plan.buckets.size(); ++i) {
     const models::Bucket& bucket = shown.plan.buckets[i];
     const simulator::BucketTravel& times = shown.travel.buckets[i];
-    const models::PlannedSchedule& schedule =
-        shown.plan.schedules[static_cast<std::size_t>(bucket.schedule)];
+    const models::PlannedSchedule& schedule = shown.plan.schedules[to_size(bucket.schedule)];
     const auto gradient = [&](int offset) {
-      return network.gradients[static_cast<std::size_t>(bucket.first_gradient + offset)].name;
+      return network.gradients[to_size(bucket.first_gradient + offset)].name;
     };
     table.add({fmt::format("{}", i), fmt::format("{}", bucket.gradient_count), gradient(0),
                gradient(bucket.gradient_count - 1), to_text(shown.plan.bytes(bucket)),

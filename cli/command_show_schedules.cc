@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/output.h"
+#include "models/base/to_size.h"
 #include "models/collective/catalogue.h"
 #include "models/collective/enumerate.h"
 
@@ -33,12 +34,11 @@ std::string options_text(const CollectiveAlgorithm& algorithm) {
 
 // The most that any rank sends, as a share of the bucket.
 double most_sent(const models::Schedule& schedule) {
-  std::vector<double> sent(static_cast<std::size_t>(schedule.ranks()), 0.0);
+  std::vector<double> sent(to_size(schedule.ranks()), 0.0);
   for (int step = 0; step < schedule.steps(); ++step) {
-    for_each_transfer(schedule, step, models::Span<double>{0.0, 1.0},
-                      [&](const models::Transfer<double>& t) {
-                        sent[static_cast<std::size_t>(t.from)] += t.span.size;
-                      });
+    for_each_transfer(
+        schedule, step, models::Span<double>{0.0, 1.0},
+        [&](const models::Transfer<double>& t) { sent[to_size(t.from)] += t.span.size; });
   }
   return *std::max_element(sent.begin(), sent.end());
 }

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "models/base/to_size.h"
+
 namespace paceline::cli {
 namespace {
 
@@ -106,7 +108,7 @@ std::string options_text(const Command& command, std::size_t width, bool all, in
 }  // namespace
 
 std::string help_text(std::string_view path, const Command& command, int width, bool all) {
-  const auto columns = static_cast<std::size_t>(std::max(40, width));
+  const auto columns = to_size(std::max(40, width));
   std::string text = paragraph(command.help(), columns) + "\n" + usage(path, command);
   for (const std::string& example : command.examples()) text += "Example: " + example + "\n";
   int left_out = 0;

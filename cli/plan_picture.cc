@@ -11,6 +11,7 @@
 
 #include "models/base/parse_units.h"
 #include "models/base/svg_axis.h"
+#include "models/base/to_size.h"
 #include "models/base/xml_text.h"
 
 namespace paceline::cli {
@@ -41,7 +42,7 @@ constexpr std::array<const char*, 6> colours = {"#0072b2", "#e69f00", "#009e73",
                                                 "#cc79a7", "#56b4e9", "#999999"};
 
 const char* colour_of(int schedule) {
-  return colours[std::min(static_cast<std::size_t>(schedule), colours.size() - 1)];
+  return colours[std::min(to_size(schedule), colours.size() - 1)];
 }
 
 // Of a number on this colour.
@@ -135,10 +136,9 @@ class Picture {
     const char* kind = span.kind == TaskKind::forward    ? "forward"
                        : span.kind == TaskKind::backward ? "backward"
                                                          : "update";
-    const std::string what =
-        is_of_layer ? fmt::format("{} {}", name(span.kind),
-                                  network_.layers[static_cast<std::size_t>(span.layer)].name)
-                    : std::string(name(span.kind));
+    const std::string what = is_of_layer ? fmt::format("{} {}", name(span.kind),
+                                                       network_.layers[to_size(span.layer)].name)
+                                         : std::string(name(span.kind));
     line(
         "<rect class=\"{}{}\" x=\"{:.2f}\" y=\"{}\" width=\"{:.2f}\" "
         "height=\"{}\"><title>{}</title></rect>",
@@ -150,10 +150,9 @@ class Picture {
   void bucket(std::size_t index) {
     const models::Bucket& bucket = plan_.buckets[index];
     const BucketTravel& travel = travel_.buckets[index];
-    const models::PlannedSchedule& schedule =
-        plan_.schedules[static_cast<std::size_t>(bucket.schedule)];
+    const models::PlannedSchedule& schedule = plan_.schedules[to_size(bucket.schedule)];
     const auto gradient = [&](int offset) -> const std::string& {
-      return network_.gradients[static_cast<std::size_t>(bucket.first_gradient + offset)].name;
+      return network_.gradients[to_size(bucket.first_gradient + offset)].name;
     };
     const std::string facts = xml_text(fmt::format(
         "bucket {}: {} gradient{}, {} to {}, {}, {}; ready {}, travels {} to {}, exposed {}", index,

@@ -5,6 +5,7 @@
 
 #include "cli/job/option_values.h"
 #include "models/base/parse_units.h"
+#include "models/base/to_size.h"
 #include "simulator/planner/threshold_fields.h"
 
 namespace paceline::cli {
@@ -92,8 +93,7 @@ void add_top_option(Command& command, std::string& top, const char* help) {
 std::size_t parse_top(const std::string& top) {
   if (top.empty()) return 0;
   constexpr std::int64_t most = 1000;
-  return static_cast<std::size_t>(
-      job::parsing_option("--top", [&] { return parse_count(top, 1, most); }));
+  return to_size(job::parsing_option("--top", [&] { return parse_count(top, 1, most); }));
 }
 
 void add_patience_option(Command& command, std::string& patience) {

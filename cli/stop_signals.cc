@@ -7,6 +7,7 @@
 #include <cstddef>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 
 namespace paceline::cli {
 namespace {
@@ -30,7 +31,7 @@ void remember(int signal) {
 }  // namespace
 
 std::span<const int> stop_signals() {
-  return std::span(signals).subspan(static_cast<std::size_t>(StopReason::quit));
+  return std::span(signals).subspan(to_size(StopReason::quit));
 }
 
 bool is_ignored(int signal) {
@@ -57,7 +58,7 @@ StopReason stop_asked() {
 }
 
 int StoppedBySignal::exit_code() const {
-  return 128 + signals[static_cast<std::size_t>(reason_)];
+  return 128 + signals[to_size(reason_)];
 }
 
 }  // namespace paceline::cli

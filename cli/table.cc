@@ -8,6 +8,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "models/base/to_size.h"
+
 namespace paceline::cli {
 namespace {
 
@@ -16,7 +18,7 @@ constexpr std::size_t between_columns = 2;
 constexpr std::size_t least_wrapped = 16;
 
 std::size_t width(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+  return to_size(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
   }));
 }
@@ -127,7 +129,7 @@ std::string Table::text() const {
 }
 
 Table::Fitted Table::fitted(int width) const {
-  const auto most = static_cast<std::size_t>(width);
+  const auto most = to_size(width);
   std::vector<std::size_t> shown(columns_.size());
   std::iota(shown.begin(), shown.end(), std::size_t{0});
   std::vector<std::size_t> at = widths();
@@ -191,8 +193,8 @@ std::string Table::blocks(int width) const {
   while (next < columns_.size()) {
     std::vector<std::size_t> shown = {0};
     std::size_t total = all[0];
-    while (next < columns_.size() && (shown.size() == 1 || total + between_columns + all[next] <=
-                                                               static_cast<std::size_t>(width))) {
+    while (next < columns_.size() &&
+           (shown.size() == 1 || total + between_columns + all[next] <= to_size(width))) {
       total += between_columns + all[next];
       shown.push_back(next++);
     }
@@ -231,9 +233,8 @@ std::string wrapped(const std::string& text, int most) {
     const std::size_t end = std::min(text.find('\n', from), text.size());
     const std::string line = text.substr(from, end - from);
     const std::size_t indent = std::min(line.find_first_not_of(' '), line.size());
-    const std::size_t room =
-        static_cast<std::size_t>(most) - std::min(static_cast<std::size_t>(most), indent + 2);
-    if (width(line) <= static_cast<std::size_t>(most)) {
+    const std::size_t room = to_size(most) - std::min(to_size(most), indent + 2);
+    if (width(line) <= to_size(most)) {
       out += line;
     } else {
       const std::vector<std::string> lines = lines_of(line.substr(indent), room);

@@ -12,6 +12,7 @@
 #include "cli/table.h"
 #include "cli/why_text.h"
 #include "models/base/parse_units.h"
+#include "models/base/to_size.h"
 #include "models/plan/strategy.h"
 #include "models/plan/tuned.h"
 
@@ -114,16 +115,15 @@ Table buckets_table(const job::Tuning& tuning) {
   for (std::size_t i = 0; i < plan.buckets.size(); ++i) {
     const models::Bucket& bucket = plan.buckets[i];
     const simulator::BucketTravel& times = tuning.travel.buckets[i];
-    std::vector<std::string> cells = {
-        fmt::format("{}", i),
-        fmt::format("{}", bucket.gradient_count),
-        network.gradients[static_cast<std::size_t>(bucket.first_gradient)].name,
-        to_text(plan.bytes(bucket)),
-        models::described(plan.schedules[static_cast<std::size_t>(bucket.schedule)]),
-        to_text(times.ready),
-        to_text(times.start),
-        to_text(times.end),
-        to_text(times.exposed)};
+    std::vector<std::string> cells = {fmt::format("{}", i),
+                                      fmt::format("{}", bucket.gradient_count),
+                                      network.gradients[to_size(bucket.first_gradient)].name,
+                                      to_text(plan.bytes(bucket)),
+                                      models::described(plan.schedules[to_size(bucket.schedule)]),
+                                      to_text(times.ready),
+                                      to_text(times.start),
+                                      to_text(times.end),
+                                      to_text(times.exposed)};
     if (tuning.is_explained) {
       const NextBest other = next_best(tuning, i);
       cells.insert(cells.end(), {other.change, other.loses});

@@ -9,6 +9,7 @@
 
 #include "calibration/fit/statistics.h"
 #include "models/base/parse_units.h"
+#include "models/base/to_size.h"
 
 namespace paceline::cli {
 namespace {
@@ -26,7 +27,7 @@ std::string slowest_line(const calibration::MeasuredRun& run) {
   for (const models::RankTimes& rank : run.ranks) times.push_back(computing(rank));
   const int slowest = run.slowest();
   return fmt::format("slowest rank: {} of {}, {} of passes and update; the median rank takes {}\n",
-                     slowest, run.ranks.size(), to_text(times[static_cast<std::size_t>(slowest)]),
+                     slowest, run.ranks.size(), to_text(times[to_size(slowest)]),
                      to_text(calibration::median(times)));
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "calibration/fit/statistics.h"
+#include "models/base/to_size.h"
 
 namespace paceline::calibration {
 namespace {
@@ -173,7 +174,7 @@ class Collector {
     std::vector<Occurrence> backward(layers_.size());
     std::vector<BucketTasks> buckets(buckets_.size());
     for (const TimelineEvent* event : events) {
-      const auto index = static_cast<std::size_t>(event->index);
+      const auto index = to_size(event->index);
       if (event->kind == TaskKind::forward) forward[index].add(*event);
       if (event->kind == TaskKind::backward) backward[index].add(*event);
       if (is_of_bucket(*event)) buckets[index].add(*event);
@@ -189,7 +190,7 @@ class Collector {
       append(tasks.pack, values.pack);
       append(tasks.transfer, values.transfer);
       append(tasks.unpack, values.unpack);
-      const auto layer = static_cast<std::size_t>(job_.buckets[i].ready_after);
+      const auto layer = to_size(job_.buckets[i].ready_after);
       if (layer >= backward.size() || !backward[layer].exists) continue;
       const Seconds ready =
           std::min(backward[layer].end, tasks.start().value_or(backward[layer].end));
@@ -211,7 +212,7 @@ class Collector {
         from = event->start;
       }
       parts.exposed += end - from;
-      parts.exposed_buckets[static_cast<std::size_t>(event->index)] += end - from;
+      parts.exposed_buckets[to_size(event->index)] += end - from;
       from = end;
     }
     parts.exposed_idle += to - from;

@@ -12,6 +12,7 @@
 #include "calibration/compare/iteration_times.h"
 #include "models/base/error.h"
 #include "models/base/precision.h"
+#include "models/base/to_size.h"
 
 namespace paceline::calibration {
 namespace {
@@ -65,7 +66,7 @@ void check_layers(const TracedJob& run, const TracedJob& prediction) {
   const auto [a, b] = std::mismatch(run.layers.begin(), run.layers.end(), prediction.layers.begin(),
                                     prediction.layers.end());
   const TracedJob& longer = a != run.layers.end() ? run : prediction;
-  const auto at = static_cast<std::size_t>(a - run.layers.begin());
+  const auto at = to_size(a - run.layers.begin());
   fail(fmt::format("layers of {} differ from {} on", in_quotes(run.network),
                    in_quotes(longer.layers[at].name)),
        "predict the network that ran");
@@ -146,10 +147,9 @@ void check_follows(const TracedJob& job, const std::string& file,
   require("buckets:", job.buckets.size(), plan.buckets.size());
   for (std::size_t i = 0; i < plan.buckets.size(); ++i) {
     const models::Bucket& bucket = plan.buckets[i];
-    const models::PlannedSchedule& planned =
-        plan.schedules[static_cast<std::size_t>(bucket.schedule)];
+    const models::PlannedSchedule& planned = plan.schedules[to_size(bucket.schedule)];
     const models::TracedBucket& found = job.buckets[i];
-    const auto first = static_cast<std::size_t>(bucket.first_gradient);
+    const auto first = to_size(bucket.first_gradient);
     const std::string in = fmt::format("bucket {} ", i);
     require(in + "begins with gradient", in_quotes(found.first_gradient),
             in_quotes(document.gradients[first].name));

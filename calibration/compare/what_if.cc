@@ -11,6 +11,7 @@
 #include "calibration/fit/statistics.h"
 #include "models/base/error.h"
 #include "models/base/parse_units.h"
+#include "models/base/to_size.h"
 #include "simulator/iteration/heterogeneous_ranks.h"
 
 namespace paceline::calibration {
@@ -52,7 +53,7 @@ std::vector<Seconds> durations_of(const simulator::IterationDag& dag, const mode
                                   double speed) {
   std::vector<Seconds> durations;
   for (const simulator::Task& task : dag.tasks()) {
-    const auto layer = static_cast<std::size_t>(std::max(0, task.index));
+    const auto layer = to_size(std::max(0, task.index));
     if (task.kind == TaskKind::forward)
       durations.push_back(rank.forward[layer] / speed);
     else if (task.kind == TaskKind::backward)
@@ -215,9 +216,7 @@ WhatIf what_if(const MeasuredRun& run, const std::optional<ModelledPlan>& own,
     answer.rests_on.push_back(fmt::format(
         "rank {}, which takes {} for its passes and update, is like the others; all-reduces as "
         "measured",
-        rank,
-        to_text(run.ranks[static_cast<std::size_t>(rank)].passes() +
-                run.ranks[static_cast<std::size_t>(rank)].update)));
+        rank, to_text(run.ranks[to_size(rank)].passes() + run.ranks[to_size(rank)].update)));
   }
   if (ranks.empty())
     throw InputError(scenario.name + ": no rank is left", "leave out fewer than all");

@@ -7,6 +7,7 @@
 
 #include "calibration/fit/statistics.h"
 #include "models/base/parse_units.h"
+#include "models/base/to_size.h"
 
 namespace paceline::calibration {
 namespace {
@@ -20,7 +21,7 @@ std::string too_wide(const std::string& interval) {
 
 std::optional<std::string> objection(std::size_t samples, double low, double high,
                                      const std::string& text) {
-  if (samples < static_cast<std::size_t>(least_samples))
+  if (samples < to_size(least_samples))
     return fmt::format("has {} sample{}, where {} are the least", samples, samples == 1 ? "" : "s",
                        least_samples);
   if (!(high <= widest_interval * low)) return too_wide(text);
@@ -42,7 +43,7 @@ std::optional<std::string> objection_to_both_ways(std::size_t samples,
 }
 
 std::optional<std::string> objection(const Fit& fit) {
-  if (fit.sizes.size() < static_cast<std::size_t>(few_sizes))
+  if (fit.sizes.size() < to_size(few_sizes))
     return fmt::format("has {} size{}, where {} are the least", fit.sizes.size(),
                        fit.sizes.size() == 1 ? "" : "s", few_sizes);
   const double misfit = normal_reach * std::max(fit.residual_within, models::least_misfit);

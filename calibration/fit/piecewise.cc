@@ -20,6 +20,7 @@
 #include "models/base/parse_units.h"
 #include "models/base/random.h"
 #include "models/base/seeds.h"
+#include "models/base/to_size.h"
 
 namespace paceline::calibration {
 namespace {
@@ -233,7 +234,7 @@ std::vector<std::size_t> candidate_bounds(std::size_t sizes) {
 std::vector<std::size_t> best_bounds(Sizes sizes, const FitOptions& options) {
   const std::vector<std::size_t> bounds = candidate_bounds(sizes.size());
   const std::size_t count = bounds.size();
-  const auto least = static_cast<std::size_t>(std::max(options.least_sizes, 2));
+  const auto least = to_size(std::max(options.least_sizes, 2));
   const auto most = static_cast<Eigen::Index>(std::max(options.most_pieces, 1));
   constexpr double never = std::numeric_limits<double>::infinity();
   const std::vector<double> times = medians(sizes);
@@ -242,8 +243,8 @@ std::vector<std::size_t> best_bounds(Sizes sizes, const FitOptions& options) {
   Eigen::MatrixXd cost = Eigen::MatrixXd::Constant(side, side, never);
   for (Eigen::Index a = 0; a < side; ++a) {
     for (Eigen::Index b = a + 1; b < side; ++b) {
-      const std::size_t first = bounds[static_cast<std::size_t>(a)];
-      const std::size_t length = bounds[static_cast<std::size_t>(b)] - first;
+      const std::size_t first = bounds[to_size(a)];
+      const std::size_t length = bounds[to_size(b)] - first;
       if (length < least && length < sizes.size()) continue;
       const Sizes segment = sizes.subspan(first, length);
       const Line line = robust_line(segment, std::span(times).subspan(first, length), workspace);
@@ -276,7 +277,7 @@ std::vector<std::size_t> best_bounds(Sizes sizes, const FitOptions& options) {
   std::vector<std::size_t> chosen = {sizes.size()};
   for (Eigen::Index k = pieces, b = side - 1; k > 0; --k) {
     b = from(k, b);
-    chosen.push_back(bounds[static_cast<std::size_t>(b)]);
+    chosen.push_back(bounds[to_size(b)]);
   }
   chosen.push_back(0);
   std::reverse(chosen.begin(), chosen.end());
@@ -397,12 +398,12 @@ double residual_within(const Fit& fit) {
 
 void complain(Fit& fit, std::span<const Line> lines) {
   const auto count = fit.sizes.size();
-  if (count < static_cast<std::size_t>(few_sizes)) {
+  if (count < to_size(few_sizes)) {
     fit.complaints.push_back(
         fmt::format("too few points: {} size{}, where {} are the least that show a bad fit", count,
                     count == 1 ? "" : "s", few_sizes));
   }
-  const auto outliers = static_cast<std::size_t>(
+  const auto outliers = to_size(
       std::ranges::count_if(fit.sizes, [](const FittedSize& size) { return size.outlier; }));
   if (fit.residual > bad_residual) {
     fit.complaints.push_back(fmt::format("the residual is {:.1f} %, above {:.0f} %",

@@ -9,6 +9,7 @@
 
 #include "models/base/error.h"
 #include "models/base/place_in.h"
+#include "models/base/to_size.h"
 
 namespace paceline::calibration {
 namespace {
@@ -292,7 +293,7 @@ TraceEnd read_chrome_trace(std::string_view text, const std::string& file, Early
   const bool whole = Json::sax_parse(Mended(text.data(), text_end, reached),
                                      Mended(text_end, text_end, reached), &handler);
   if (!handler.problem().empty()) {
-    const auto read = static_cast<std::size_t>(reached - text.data());
+    const auto read = to_size(reached - text.data());
     throw InputError(place_in(file, text, std::max<std::size_t>(read, 1) - 1),
                      "event " + std::to_string(end.events + 1) + ": " + handler.problem(),
                      "give a trace as the tool writes it");

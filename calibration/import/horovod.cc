@@ -14,6 +14,7 @@
 #include "calibration/import/table_text.h"
 #include "models/base/error.h"
 #include "models/base/limits.h"
+#include "models/base/to_size.h"
 
 namespace paceline::calibration {
 namespace {

@@ -9,6 +9,7 @@
 
 #include "calibration/import/chrome_trace.h"
 #include "models/base/limits.h"
+#include "models/base/to_size.h"
 
 namespace paceline::calibration {
 namespace {
@@ -153,13 +154,12 @@ void nest(std::vector<Operator>& operators, bool bare) {
   for (std::size_t i = 0; i < operators.size(); ++i) {
     Operator& op = operators[i];
     while (!open.empty()) {
-      const Operator& around = operators[static_cast<std::size_t>(open.back())];
+      const Operator& around = operators[to_size(open.back())];
       if (around.thread == op.thread && is_inside(op, around, bare)) break;
       open.pop_back();
     }
     op.parent = open.empty() ? none : open.back();
-    op.root =
-        open.empty() ? static_cast<int>(i) : operators[static_cast<std::size_t>(open.back())].root;
+    op.root = open.empty() ? static_cast<int>(i) : operators[to_size(open.back())].root;
     open.push_back(static_cast<int>(i));
   }
 }
@@ -174,7 +174,7 @@ int KinetoTrace::running(int thread, double time) const {
                        });
   int index = static_cast<int>(after - operators.begin()) - 1;
   while (index >= 0) {
-    const Operator& op = operators[static_cast<std::size_t>(index)];
+    const Operator& op = operators[to_size(index)];
     if (op.thread != thread) return none;
     if (op.end >= time) return index;
     index = op.parent;

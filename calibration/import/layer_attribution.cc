@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "calibration/fit/statistics.h"
+#include "models/base/to_size.h"
 
 namespace paceline::calibration {
 namespace {
@@ -206,8 +207,7 @@ class Attribution {
     std::map<std::string_view, double> of_kind;
     double all = 0;
     for (const ImportedLayer& timed : imported.layers) {
-      const models::LayerKind& kind =
-          network_.layers()[static_cast<std::size_t>(by_name_.at(timed.layer))].kind;
+      const models::LayerKind& kind = network_.layers()[to_size(by_name_.at(timed.layer))].kind;
       const double time = (timed.forward.value + timed.backward.value).value();
       of_kind[models::name(kind)] += time;
       all += time;
@@ -256,7 +256,7 @@ class Attribution {
         launcher = trace_.running(call->second.thread, call->second.begin);
       const auto known = by_external.find(kernel.external);
       if (launcher == none && known != by_external.end()) launcher = known->second;
-      if (launcher != none) kernel_us_[static_cast<std::size_t>(launcher)] += kernel.duration;
+      if (launcher != none) kernel_us_[to_size(launcher)] += kernel.duration;
     }
   }
 
@@ -278,8 +278,8 @@ class Attribution {
     std::vector<double> backward(forward_.size(), 0);
     std::vector<bool> ran(forward_.size(), false);
     for (const Scope& scope : scopes) {
-      ran[static_cast<std::size_t>(scope.layer)] = true;
-      if (!on_gpu_) forward[static_cast<std::size_t>(scope.layer)] += scope.end - scope.begin;
+      ran[to_size(scope.layer)] = true;
+      if (!on_gpu_) forward[to_size(scope.layer)] += scope.end - scope.begin;
     }
     std::unordered_map<double, std::pair<double, int>>
         claims;  // begin and layer, by sequence number
@@ -288,13 +288,11 @@ class Attribution {
       if (op.begin < step.begin || op.begin >= std::min(step.end, step.backward)) continue;
       const int layer = layer_at(scopes, op);
       const double own = own_us(i);
-      if (on_gpu_ && layer != none) forward[static_cast<std::size_t>(layer)] += own;
+      if (on_gpu_ && layer != none) forward[to_size(layer)] += own;
       forward_time_.all += own;
       if (layer == none && own > 0)
-        forward_time_
-            .without_layer[name_of_root(trace_.operators[static_cast<std::size_t>(op.root)])] +=
-            own;
-      if (op.backward_unknown && layer != none) ran[static_cast<std::size_t>(layer)] = false;
+        forward_time_.without_layer[name_of_root(trace_.operators[to_size(op.root)])] += own;
+      if (op.backward_unknown && layer != none) ran[to_size(layer)] = false;
       if (op.sequence < 0) continue;
       const auto [claim, is_new] = claims.try_emplace(op.sequence, op.begin, layer);
       if (!is_new && op.begin >= claim->second.first) claim->second = {op.begin, layer};
@@ -302,7 +300,7 @@ class Attribution {
     for (std::size_t i = 0; i < trace_.operators.size(); ++i) {
       const Operator& op = trace_.operators[i];
       if (op.begin < step.backward || op.begin >= step.end) continue;
-      const Operator& root = trace_.operators[static_cast<std::size_t>(op.root)];
+      const Operator& root = trace_.operators[to_size(op.root)];
       if (!root.is_backward()) continue;
       const double time = own_us(i);
       backward_total_ += time;
@@ -312,7 +310,7 @@ class Attribution {
         if (time > 0) backward_time_.without_layer[name_of_root(root)] += time;
         continue;
       }
-      backward[static_cast<std::size_t>(claim->second.second)] += time;
+      backward[to_size(claim->second.second)] += time;
     }
     for (std::size_t i = 0; i < ran.size(); ++i) {
       if (!ran[i]) continue;
@@ -398,8 +396,7 @@ class Attribution {
   [[nodiscard]] std::string kinds_of(const std::vector<int>& layers) const {
     std::vector<std::string_view> names;
     for (const int layer : layers) {
-      const std::string_view kind =
-          models::name(network_.layers()[static_cast<std::size_t>(layer)].kind);
+      const std::string_view kind = models::name(network_.layers()[to_size(layer)].kind);
       if (std::find(names.begin(), names.end(), kind) == names.end()) names.push_back(kind);
     }
     return fmt::format("{}", fmt::join(names, " and "));

@@ -13,6 +13,7 @@
 #include "calibration/import/gpu_names.h"
 #include "calibration/import/table_text.h"
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "models/cluster/catalog_parts.h"
 #include "models/cluster/yaml.h"
 
@@ -55,7 +56,7 @@ std::string share_of(const std::string& base, int links, int all) {
 // How many NVLinks a GPU has, where every two have `pair` between them: all that it has, if they lead
 // to a switch; else this many to each of the others.
 int links_of(int pair, int gpus, int generation) {
-  const int all = links_of_gpu[static_cast<std::size_t>(generation)];
+  const int all = links_of_gpu[to_size(generation)];
   if (pair < all && gpus > 2 && pair * (gpus - 1) == all) return all;
   return pair;
 }
@@ -76,7 +77,7 @@ Answer nvlink(const ImportedMachine& machine, const std::string& device) {
                         "nvlink2, 12 nvlink3, 18 nvlink4 or nvlink5; give --device or --intra-link",
                         machine.nvlinks > 0 ? fmt::format(", {} of a GPU", machine.nvlinks) : "",
                         pair)};
-  const int all = links_of_gpu[static_cast<std::size_t>(generation)];
+  const int all = links_of_gpu[to_size(generation)];
   const std::string base = fmt::format("nvlink{}", generation);
   const int links = machine.nvlinks > 0 ? machine.nvlinks
                     : machine.nvlinks_of_pair > 0

@@ -10,13 +10,14 @@
 #include "calibration/import/nccl_tests_json.h"
 #include "calibration/import/nccl_tests_rows.h"
 #include "calibration/import/table_text.h"
+#include "models/base/to_size.h"
 
 namespace paceline::calibration {
 namespace {
 
 using Words = std::vector<std::string_view>;
 
-constexpr std::size_t none = static_cast<std::size_t>(-1);
+constexpr std::size_t none = to_size(-1);
 
 // The places of the cells of a row, as the words of the header tell them.
 struct Columns {

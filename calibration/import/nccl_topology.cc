@@ -15,6 +15,7 @@
 #include "calibration/import/gpu_names.h"
 #include "calibration/import/table_text.h"
 #include "models/base/place_in.h"
+#include "models/base/to_size.h"
 
 namespace paceline::calibration {
 namespace {
@@ -36,8 +37,8 @@ class Reader {
     if (!parsed) {
       std::string why = parsed.description();
       why.front() = static_cast<char>(std::tolower(static_cast<unsigned char>(why.front())));
-      throw InputError(place_in(file_, text_, static_cast<std::size_t>(parsed.offset)),
-                       "this is not XML: " + why, "give what NCCL wrote to NCCL_TOPO_DUMP_FILE");
+      throw InputError(place_in(file_, text_, to_size(parsed.offset)), "this is not XML: " + why,
+                       "give what NCCL wrote to NCCL_TOPO_DUMP_FILE");
     }
     const Node system = document.child("system");
     if (document.child("graphs"))
@@ -60,7 +61,7 @@ class Reader {
   [[noreturn]] void fail(const Node& node, const std::string& problem,
                          const std::string& remedy) const {
     const std::ptrdiff_t offset = std::max<std::ptrdiff_t>(node.offset_debug(), 1) - 1;
-    throw InputError(place_in(file_, text_, static_cast<std::size_t>(offset)), problem, remedy);
+    throw InputError(place_in(file_, text_, to_size(offset)), problem, remedy);
   }
 
   [[nodiscard]] int whole(const Node& node, const char* attribute, int most) const {

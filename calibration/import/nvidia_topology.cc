@@ -11,6 +11,7 @@
 
 #include "calibration/import/gpu_names.h"
 #include "calibration/import/table_text.h"
+#include "models/base/to_size.h"
 
 namespace paceline::calibration {
 namespace {
@@ -165,7 +166,7 @@ class Matrix {
     if (path == paths.end())
       throw InputError({file_, line}, in_quotes(word) + " is no path",
                        "a cell is X, NV#, PIX, PXB, PHB, NODE or SYS");
-    return {0, static_cast<std::size_t>(path - paths.begin())};
+    return {0, to_size(path - paths.begin())};
   }
 
   void take_gpus(ImportedMachine& machine) const {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "calibration/import/table_text.h"
+#include "models/base/to_size.h"
 
 namespace paceline::calibration {
 namespace {
@@ -36,8 +37,7 @@ bool is_title(const Words& row) {
 }
 
 Title title_of(const Words& row) {
-  const auto test =
-      static_cast<std::size_t>(std::find(row.begin(), row.end(), "Test") - row.begin());
+  const auto test = to_size(std::find(row.begin(), row.end(), "Test") - row.begin());
   Title title{std::nullopt, joined(row, 1, test), "", "mpi"};
   if (test + 1 < row.size() && row[test + 1].starts_with('v'))
     title.version = printable(row[test + 1].substr(1));

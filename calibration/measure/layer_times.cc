@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "calibration/fit/statistics.h"
+#include "models/base/to_size.h"
 #include "models/network/work.h"
 #include "models/plan/strategy.h"
 #include "runtime/channel/messages.h"
@@ -74,8 +75,7 @@ class Traffic {
         last_(static_cast<int>(gradients.size()) - 1),
         exchange_(transport, plan_of(gradients, transport.ranks()),
                   runtime::parameter_places(gradients)) {
-    for (auto& values : gradients_)
-      values.assign(static_cast<std::size_t>(elements_of(gradients)), 0);
+    for (auto& values : gradients_) values.assign(to_size(elements_of(gradients)), 0);
     start();
     start();
   }
@@ -98,7 +98,7 @@ class Traffic {
     const std::vector<runtime::ParameterPlace> parameters = runtime::parameter_places(gradients);
     runtime::GradientExchange exchange(transport, plan_of(gradients, transport.ranks()),
                                        parameters);
-    std::vector<float> values(static_cast<std::size_t>(elements_of(gradients)));
+    std::vector<float> values(to_size(elements_of(gradients)));
     double time = 0;
     for (int i = 0; i < 3; ++i) {  // the last is warm
       const Clock::time_point start = Clock::now();
@@ -117,13 +117,13 @@ class Traffic {
   }
 
   void start() {
-    std::vector<float>& gradients = gradients_[static_cast<std::size_t>(started_ % 2)];
+    std::vector<float>& gradients = gradients_[to_size(started_ % 2)];
     gradients.front() = done_ ? 1.0F : 0.0F;
     exchange_.begin(gradients, started_++);
     exchange_.ready(last_);
   }
   void finish() {
-    const auto which = static_cast<std::size_t>((started_ - exchange_.under_way()) % 2);
+    const auto which = to_size((started_ - exchange_.under_way()) % 2);
     (void)exchange_.finish();
     all_done_ = all_done_ || gradients_[which].front() >= static_cast<float>(ranks_);
     if (!all_done_) start();
@@ -173,7 +173,7 @@ class Stopwatch final : public runtime::LayerObserver {
   }
   void end_iteration() {
     for (const auto& [which, time] : now_)
-      times_[which.first ? 1 : 0][static_cast<std::size_t>(which.second)].push_back(time);
+      times_[which.first ? 1 : 0][to_size(which.second)].push_back(time);
     now_.clear();
   }
   void forget() { now_.clear(); }
@@ -222,15 +222,15 @@ class Load {
                                                   ? models::NumberType::bf16
                                                   : models::NumberType::fp32,
                                    .threads = request.threads}),
-        images_(static_cast<std::size_t>(work.input_elements * request.batch)),
-        labels_(static_cast<std::size_t>(request.batch)) {
+        images_(to_size(work.input_elements * request.batch)),
+        labels_(to_size(request.batch)) {
     network_.set_weights(runtime::initial_weights(request.network, {}));
     std::mt19937_64 random(1);
     std::normal_distribution<float> normal;
     std::generate(images_.begin(), images_.end(), [&] { return normal(random); });
     for (std::size_t i = 0; i < labels_.size(); ++i)
-      labels_[i] = static_cast<std::int32_t>(i % static_cast<std::size_t>(network_.classes()));
-    gradients_.resize(static_cast<std::size_t>(network_.parameter_elements()));
+      labels_[i] = static_cast<std::int32_t>(i % to_size(network_.classes()));
+    gradients_.resize(to_size(network_.parameter_elements()));
   }
 
   void iterate(Stopwatch& stopwatch) {
@@ -254,10 +254,10 @@ Figure<Seconds> figure(std::span<const float> seconds, const std::string& source
 
 // Among the figures of all ranks, those of the rank whose medians have the largest sum.
 std::vector<float> slowest(const std::vector<float>& all, int ranks) {
-  const std::size_t each = all.size() / static_cast<std::size_t>(ranks);
+  const std::size_t each = all.size() / to_size(ranks);
   std::vector<float> worst;
   double longest = -1;
-  for (std::size_t rank = 0; rank < static_cast<std::size_t>(ranks); ++rank) {
+  for (std::size_t rank = 0; rank < to_size(ranks); ++rank) {
     double sum = 0;
     for (std::size_t i = 0; i < each; i += 3) sum += static_cast<double>(all[rank * each + i]);
     if (sum <= longest) continue;

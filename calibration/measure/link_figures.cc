@@ -7,6 +7,7 @@
 #include "calibration/fit/statistics.h"
 #include "calibration/measure/message_patterns.h"
 #include "models/base/limits.h"
+#include "models/base/to_size.h"
 
 namespace paceline::calibration {
 namespace {
@@ -18,10 +19,6 @@ using runtime::Transport;
 // `in_flight` more messages come behind those.
 constexpr int few = 4;
 constexpr int many = 12;
-
-std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
-}
 
 SecondsPerByte slope(double of_few, double of_many, std::int64_t bytes) {
   return SecondsPerByte{std::max(0.0, of_many - of_few) /
@@ -42,7 +39,7 @@ std::vector<StreamTimes> measure_streams(Transport& transport, const NodeMap& no
       const auto came = play.stream_of(pattern.ring, bytes, many + in_flight);
       // The first opens windows.
       if (i > 0 && transport.rank() == 0)
-        times.samples.push_back(slope(came[at(few - 1)], came[at(many - 1)], bytes));
+        times.samples.push_back(slope(came[to_size(few - 1)], came[to_size(many - 1)], bytes));
     }
     all.push_back(std::move(times));
   }

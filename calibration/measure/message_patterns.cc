@@ -8,6 +8,7 @@
 #include <numeric>
 #include <span>
 
+#include "models/base/to_size.h"
 #include "runtime/channel/messages.h"
 #include "runtime/channel/transport_channel.h"
 
@@ -25,12 +26,8 @@ constexpr int settling_steps = 2;
 // Weight of a partial-rank all-reduce in the time budget (a full one has 1).
 constexpr double weight_of_fewer = 0.25;
 
-std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
-}
-
 std::span<std::byte> part(runtime::Memory& memory, std::int64_t bytes) {
-  return memory.bytes().first(static_cast<std::size_t>(bytes));
+  return memory.bytes().first(to_size(bytes));
 }
 
 void add_all_reduces(const Transport& transport, const NodeMap& nodes, std::vector<Pattern>& list) {
@@ -39,9 +36,10 @@ void add_all_reduces(const Transport& transport, const NodeMap& nodes, std::vect
   for (int ranks = 2; ranks < all; ranks *= 2) counts.push_back(ranks);
   counts.push_back(all);
   for (const int ranks : counts) {
-    std::vector<int> first(at(ranks));
+    std::vector<int> first(to_size(ranks));
     std::iota(first.begin(), first.end(), 0);
-    const bool between = std::ranges::any_of(first, [&](int r) { return nodes.node[at(r)] > 0; });
+    const bool between =
+        std::ranges::any_of(first, [&](int r) { return nodes.node[to_size(r)] > 0; });
     list.push_back({fmt::format("all-reduce of {}, {} ranks", transport.name(), ranks),
                     models::CurveKind::all_reduce, between, ranks,
                     Ring(std::move(first), transport.rank()), ranks < all ? weight_of_fewer : 1});
@@ -90,18 +88,18 @@ Ring::Ring(std::vector<int> members, int rank) : ranks(std::move(members)) {
 }
 
 int Ring::after(int by) const {
-  return ranks[at((mine + by) % size())];
+  return ranks[to_size((mine + by) % size())];
 }
 
 int Ring::before(int by) const {
-  return ranks[at((mine + size() - by) % size())];
+  return ranks[to_size((mine + size() - by) % size())];
 }
 
 PatternPlayer::PatternPlayer(Transport& transport, std::int64_t largest,
                              std::int64_t largest_all_reduce)
     : transport_(transport),
-      sent_(runtime::host_memory(static_cast<std::size_t>(std::max(largest, largest_all_reduce)))),
-      received_(runtime::host_memory(static_cast<std::size_t>(largest))) {
+      sent_(runtime::host_memory(to_size(std::max(largest, largest_all_reduce)))),
+      received_(runtime::host_memory(to_size(largest))) {
   std::ranges::fill(sent_.bytes(), std::byte{0});  // which all-reduces leave as they are
 }
 
@@ -143,7 +141,7 @@ double PatternPlayer::exchange(const Ring& ring, std::int64_t bytes, int least_s
 }
 
 std::vector<double> PatternPlayer::fan_out(const Ring& ring, std::int64_t bytes, int receivers) {
-  std::vector<double> times(static_cast<std::size_t>(receivers));
+  std::vector<double> times(to_size(receivers));
   if (ring.mine < 0 || ring.mine > receivers) return times;
   if (ring.mine > 0) {
     receive(ring.ranks[0], bytes);
@@ -154,20 +152,20 @@ std::vector<double> PatternPlayer::fan_out(const Ring& ring, std::int64_t bytes,
   std::vector<Transport::Request> answers;
   std::vector<Transport::Request> sends;
   for (int i = 0; i < receivers; ++i)
-    answers.push_back(
-        transport_.post_receive(stream, ring.after(i + 1), received_.bytes().subspan(at(i), 1)));
+    answers.push_back(transport_.post_receive(stream, ring.after(i + 1),
+                                              received_.bytes().subspan(to_size(i), 1)));
   for (int i = 0; i < receivers; ++i)
     sends.push_back(transport_.post_send(stream, ring.after(i + 1), part(sent_, bytes)));
   int left = receivers;
   while (left > 0) {
     std::vector<Transport::Request> open;
     for (int i = 0; i < receivers; ++i) {
-      if (times[at(i)] > 0) continue;
-      if (transport_.test(answers[at(i)])) {
-        times[at(i)] = seconds_since(start);
+      if (times[to_size(i)] > 0) continue;
+      if (transport_.test(answers[to_size(i)])) {
+        times[to_size(i)] = seconds_since(start);
         --left;
       } else {
-        open.push_back(answers[at(i)]);
+        open.push_back(answers[to_size(i)]);
       }
     }
     if (!open.empty()) transport_.wait_any(open);
@@ -177,20 +175,20 @@ std::vector<double> PatternPlayer::fan_out(const Ring& ring, std::int64_t bytes,
 }
 
 std::vector<double> PatternPlayer::stream_of(const Ring& ring, std::int64_t bytes, int count) {
-  std::vector<double> came(at(count));
+  std::vector<double> came(to_size(count));
   if (ring.mine < 0) return came;
   std::array<std::array<Transport::Request, 2>, in_flight> requests;
   const auto post = [&](int message) {
-    requests[at(message % in_flight)] = {
+    requests[to_size(message % in_flight)] = {
         transport_.post_receive(stream, ring.before(1), part(received_, bytes)),
         transport_.post_send(stream, ring.after(1), part(sent_, bytes))};
   };
   const Clock::time_point start = Clock::now();
   for (int message = 0; message < std::min(in_flight, count); ++message) post(message);
   for (int message = 0; message < count; ++message) {
-    const auto [received, sent] = requests[at(message % in_flight)];
+    const auto [received, sent] = requests[to_size(message % in_flight)];
     transport_.wait(received);
-    came[at(message)] = seconds_since(start);
+    came[to_size(message)] = seconds_since(start);
     transport_.wait(sent);
     if (message + in_flight < count) post(message + in_flight);
   }
@@ -199,7 +197,7 @@ std::vector<double> PatternPlayer::stream_of(const Ring& ring, std::int64_t byte
 
 void PatternPlayer::all_reduce(const Ring& ring, std::int64_t bytes) {
   if (ring.mine < 0) return;
-  const auto elements = static_cast<std::size_t>(bytes) / sizeof(float);
+  const auto elements = to_size(bytes) / sizeof(float);
   transport_.all_reduce({reinterpret_cast<float*>(sent_.bytes().data()), elements}, ring.size());
 }
 

@@ -8,17 +8,12 @@
 #include <sstream>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "runtime/channel/messages.h"
 #include "runtime/channel/transport_channel.h"
 
 namespace paceline::calibration {
-namespace {
-
-std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
-}
-
-}  // namespace
+namespace {}  // namespace
 
 int NodeMap::nodes() const {
   return node.empty() ? 0 : *std::max_element(node.begin(), node.end()) + 1;
@@ -44,10 +39,10 @@ std::vector<int> NodeMap::leaders_beside(int rank) const {
   const std::vector<int> all = leaders();
   if (std::find(all.begin(), all.end(), rank) == all.end()) return {};
   if (nodes_per_leaf < 2) return all;
-  const int leaf = node[at(rank)] / nodes_per_leaf;
+  const int leaf = node[to_size(rank)] / nodes_per_leaf;
   std::vector<int> beside;
   for (const int leader : all) {
-    if (node[at(leader)] / nodes_per_leaf == leaf) beside.push_back(leader);
+    if (node[to_size(leader)] / nodes_per_leaf == leaf) beside.push_back(leader);
   }
   return beside.size() < 2 ? std::vector<int>() : beside;
 }
@@ -55,11 +50,11 @@ std::vector<int> NodeMap::leaders_beside(int rank) const {
 std::vector<int> NodeMap::leaders_across(int rank) const {
   const std::vector<int> all = leaders();
   if (nodes_per_leaf < 2 || std::find(all.begin(), all.end(), rank) == all.end()) return {};
-  const int leaf = node[at(rank)] / nodes_per_leaf;
+  const int leaf = node[to_size(rank)] / nodes_per_leaf;
   const int first = leaf - leaf % 2;
   if ((first + 2) * nodes_per_leaf > nodes()) return {};
-  const int place = first * nodes_per_leaf + node[at(rank)] % nodes_per_leaf;
-  return {all[at(place)], all[at(place + nodes_per_leaf)]};
+  const int place = first * nodes_per_leaf + node[to_size(rank)] % nodes_per_leaf;
+  return {all[to_size(place)], all[to_size(place + nodes_per_leaf)]};
 }
 
 NodeMap find_nodes(runtime::Transport& transport, const std::string& host) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "calibration/fit/statistics.h"
+#include "models/base/to_size.h"
 #include "models/base/units.h"
 
 namespace paceline::calibration {
@@ -29,12 +30,11 @@ struct Repetition {
     const std::vector<double> more = once();
     if (more.empty()) return samples;
     samples.insert(samples.end(), more.begin(), more.end());
-    if (samples.size() < static_cast<std::size_t>(how.least)) continue;
+    if (samples.size() < to_size(how.least)) continue;
     const Interval interval = median_interval(samples);
     if (interval.high - interval.low <= 2 * how.narrow * median(samples)) return samples;
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
-    if (samples.size() >= static_cast<std::size_t>(how.most) || passed.count() > how.time.value())
-      return samples;
+    if (samples.size() >= to_size(how.most) || passed.count() > how.time.value()) return samples;
   }
 }
 

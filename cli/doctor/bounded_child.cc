@@ -13,6 +13,8 @@
 #include <cstring>
 #include <exception>
 
+#include "models/base/to_size.h"
+
 namespace paceline::doctor {
 namespace {
 
@@ -25,7 +27,7 @@ void write_all(int descriptor, const std::string& text) {
     const ssize_t written = ::write(descriptor, text.data() + at, text.size() - at);
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) return;
-    at += static_cast<std::size_t>(written);
+    at += to_size(written);
   }
 }
 
@@ -92,7 +94,7 @@ Answer BoundedChild::answer(std::chrono::steady_clock::time_point deadline,
     const ssize_t got = ::read(pipe_, part, sizeof part);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
-    text.append(part, static_cast<std::size_t>(got));
+    text.append(part, to_size(got));
   }
   if (!text.empty()) return {text[0] == answered, false, text.substr(1)};
   int status = 0;

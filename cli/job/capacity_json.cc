@@ -8,6 +8,7 @@
 #include "cli/job/capacity.h"
 #include "cli/job/document_values.h"
 #include "models/base/document.h"
+#include "models/base/to_size.h"
 
 namespace paceline::job {
 namespace {
@@ -19,7 +20,7 @@ struct Line {
   const T& entry;
 
   [[nodiscard]] std::size_t index(const std::vector<T>& entries) const {
-    return static_cast<std::size_t>(&entry - entries.data());
+    return to_size(&entry - entries.data());
   }
 };
 

@@ -11,6 +11,7 @@
 #include "cli/job/job_memory.h"
 #include "models/base/error.h"
 #include "models/base/parse_units.h"
+#include "models/base/to_size.h"
 #include "simulator/engine/prepare.h"
 
 namespace paceline::job {
@@ -108,7 +109,7 @@ class CostTabler {
       const simulator::Question question = question_of(question_, phase);
       const auto same = std::find_if(known.begin(), known.end(),
                                      [&](const auto& other) { return are_same(other, question); });
-      table_.table_of_phase.push_back(static_cast<std::size_t>(same - known.begin()));
+      table_.table_of_phase.push_back(to_size(same - known.begin()));
       if (same != known.end()) continue;
       known.push_back(question);
       first_phase_.push_back(&phase);
@@ -300,8 +301,7 @@ std::size_t CostTable::best() const {
   const auto faster = [](const CostRow& a, const CostRow& b) {
     return a.time.total.value < b.time.total.value;
   };
-  return static_cast<std::size_t>(std::min_element(rows.begin(), rows.end(), faster) -
-                                  rows.begin());
+  return to_size(std::min_element(rows.begin(), rows.end(), faster) - rows.begin());
 }
 
 std::vector<std::size_t> CostTable::tied() const {

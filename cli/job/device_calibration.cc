@@ -14,6 +14,7 @@
 #include "cli/job/option_values.h"
 #include "models/base/names.h"
 #include "models/base/parse_units.h"
+#include "models/base/to_size.h"
 #include "runtime/network/trainable_network.h"
 #include "runtime/training/cuda_module.h"
 

@@ -11,6 +11,7 @@
 #include <span>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "runtime/training/atomic_file.h"
 #include "runtime/training/data/gzip.h"
 
@@ -96,7 +97,7 @@ std::string read_text(const std::string& path, std::uintmax_t largest_mib,
   char buffer[1 << 16];
   while (file && text.size() <= largest_input) {
     file.read(buffer, sizeof buffer);
-    const auto added = static_cast<std::size_t>(file.gcount());
+    const auto added = to_size(file.gcount());
     text.append(buffer, added);
     if (!has_size) unsized.look(text, added);
   }
@@ -112,7 +113,7 @@ std::string head_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return "a file that cannot be read";
   file.read(head.data(), static_cast<std::streamsize>(head.size()));
-  head.resize(static_cast<std::size_t>(file.gcount()));
+  head.resize(to_size(file.gcount()));
   return head;
 }
 
@@ -132,7 +133,7 @@ std::string read_trace_file(const std::string& path, const HeadCheck& check) {
   std::string text = read_text(path, largest_trace_mib, largest_piped_trace_mib, check);
   if (!is_gzip(text)) return text;
   const std::size_t most = std::min(std::max(least_unpacked_limit, most_unpacking * text.size()),
-                                    static_cast<std::size_t>(largest_trace_mib << 20));
+                                    to_size(largest_trace_mib << 20));
   const runtime::ByteVector unpacked = runtime::inflated(
       {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}, path, most);
   return {unpacked.begin(), unpacked.end()};

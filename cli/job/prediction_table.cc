@@ -11,6 +11,7 @@
 #include "cli/job/job_memory.h"
 #include "cli/job/profile_use.h"
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 
 namespace paceline::job {
 namespace {
@@ -42,8 +43,7 @@ std::size_t PredictionTable::best() const {
   const auto faster = [](const auto& a, const auto& b) {
     return mean_iteration(a) < mean_iteration(b);
   };
-  return static_cast<std::size_t>(std::min_element(rows.begin(), rows.end(), faster) -
-                                  rows.begin());
+  return to_size(std::min_element(rows.begin(), rows.end(), faster) - rows.begin());
 }
 
 std::vector<std::size_t> PredictionTable::tied() const {

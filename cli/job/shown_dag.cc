@@ -7,6 +7,7 @@
 
 #include "cli/job/job_memory.h"
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 
 namespace paceline::job {
 namespace {
@@ -24,7 +25,7 @@ std::string described(const Task& task, const models::NetworkWork& network) {
   const std::string kind(name(task.kind));
   if (task.index < 0) return kind;
   if (!is_of_layer(task.kind)) return fmt::format("{} bucket {}", kind, task.index);
-  return fmt::format("{} {}", kind, network.layers[static_cast<std::size_t>(task.index)].name);
+  return fmt::format("{} {}", kind, network.layers[to_size(task.index)].name);
 }
 
 bool is_of_batch(TaskKind kind) {
@@ -48,11 +49,11 @@ std::string dag_text(const Job& job, int ranks, simulator::GraphFormat format) {
   if (checks_memory(job) && !need.fits) throw does_not_fit(job, need, run.plan.strategy);
   std::vector<bool> is_critical(run.dag.tasks().size(), false);
   for (const simulator::CriticalTask& task : critical_path(run.dag, run.steady).tasks)
-    is_critical[static_cast<std::size_t>(task.task)] = true;
+    is_critical[to_size(task.task)] = true;
   const auto note = [&](int index) -> simulator::TaskNote {
-    const Task& task = run.dag.tasks()[static_cast<std::size_t>(index)];
+    const Task& task = run.dag.tasks()[to_size(index)];
     return {is_of_batch(task.kind) ? std::string(name(task.kind)) : described(task, network.work),
-            is_critical[static_cast<std::size_t>(index)]};
+            is_critical[to_size(index)]};
   };
   return simulator::graph_text(run.dag.tasks(), run.dag.dependencies(), note, format);
 }

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "cli/job/prediction_json.h"
+#include "models/base/to_size.h"
 #include "models/plan/plan.h"
 
 namespace paceline::job {
@@ -46,7 +47,7 @@ struct BucketLine {
   [[nodiscard]] const models::Bucket& bucket() const { return of.plan.buckets[index]; }
   [[nodiscard]] const simulator::BucketTravel& times() const { return of.travel.buckets[index]; }
   [[nodiscard]] const std::string& gradient(int number) const {
-    return of.network.gradients[static_cast<std::size_t>(number)].name;
+    return of.network.gradients[to_size(number)].name;
   }
   [[nodiscard]] std::vector<AlternativeLine> alternatives() const {
     std::vector<AlternativeLine> lines;
@@ -74,7 +75,7 @@ const Document<BucketLine>& bucket_document() {
           .add("bytes", [](const Line& line) { return line.of.plan.bytes(line.bucket()); })
           .add("all_reduce",
                [](const Line& line) {
-                 const auto schedule = static_cast<std::size_t>(line.bucket().schedule);
+                 const auto schedule = to_size(line.bucket().schedule);
                  return models::described(line.of.plan.schedules[schedule]);
                })
           .add("ready_s", [](const Line& line) { return line.times().ready; })

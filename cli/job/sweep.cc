@@ -11,6 +11,7 @@
 #include "models/base/limits.h"
 #include "models/base/names.h"
 #include "models/base/parse_units.h"
+#include "models/base/to_size.h"
 #include "models/base/yaml_reader.h"
 #include "models/collective/algorithms.h"
 #include "models/plan/strategy.h"
@@ -52,7 +53,7 @@ constexpr std::size_t most_values = 1'000'000;
 const char* const chosen = "auto";
 
 std::size_t at(SweepAxis axis) {
-  return static_cast<std::size_t>(axis);
+  return to_size(axis);
 }
 
 // Reads a value of an axis that is a field. Throws InputError that does not name the axis.
@@ -325,7 +326,7 @@ SweepCell cell_at(const Sweep& sweep, std::int64_t number) {
   SweepCell cell{};
   for (std::size_t axis = sweep_axis_count; axis-- > 0;) {
     const std::int64_t size = std::ssize(sweep.axes[axis]);
-    cell[axis] = static_cast<std::size_t>(number % size);
+    cell[axis] = to_size(number % size);
     number /= size;
   }
   return cell;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cli/job/named_things.h"
+#include "models/base/to_size.h"
 #include "simulator/cost/link_factors.h"
 #include "simulator/engine/engine_kind.h"
 #include "simulator/question/question.h"
@@ -66,9 +67,7 @@ struct Sweep {
   // It stands for everything that rows depend on, and the program's version: 32 hexadecimal digits.
   std::string digest;
 
-  [[nodiscard]] std::size_t size(SweepAxis axis) const {
-    return axes[static_cast<std::size_t>(axis)].size();
-  }
+  [[nodiscard]] std::size_t size(SweepAxis axis) const { return axes[to_size(axis)].size(); }
   [[nodiscard]] std::int64_t cells() const;
   // Cells that share a predictor.
   [[nodiscard]] std::int64_t inner_cells() const;

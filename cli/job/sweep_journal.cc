@@ -20,6 +20,7 @@
 
 #include "cli/job/files.h"
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 
 namespace paceline::job {
 namespace {
@@ -89,7 +90,7 @@ class SweepJournal::File {
       const ssize_t written = ::write(descriptor_, text.data(), text.size());
       if (written < 0 && errno == EINTR) continue;
       if (written < 0) fail("write");
-      text.remove_prefix(static_cast<std::size_t>(written));
+      text.remove_prefix(to_size(written));
     }
   }
   void flush() const {
@@ -99,10 +100,10 @@ class SweepJournal::File {
   [[nodiscard]] std::size_t read(std::int64_t from, std::span<char> room) const {
     const ssize_t got = ::pread(descriptor_, room.data(), room.size(), from);
     if (got < 0) fail("read");
-    return static_cast<std::size_t>(got);
+    return to_size(got);
   }
   [[nodiscard]] std::string text() const {
-    std::string text(static_cast<std::size_t>(size()), '\0');
+    std::string text(to_size(size()), '\0');
     std::size_t at = 0;
     while (at < text.size()) {
       const std::size_t got = read(static_cast<std::int64_t>(at), std::span(text).subspan(at));
@@ -198,8 +199,7 @@ void SweepJournal::check_rows(std::int64_t bytes, const std::string& sum) {
   std::vector<char> room(1 << 20);
   std::int64_t at = 0;
   while (at < bytes) {
-    const auto wanted =
-        static_cast<std::size_t>(std::min<std::int64_t>(bytes - at, std::ssize(room)));
+    const auto wanted = to_size(std::min<std::int64_t>(bytes - at, std::ssize(room)));
     const std::size_t got = rows_->read(at, std::span(room).first(wanted));
     if (got == 0) break;
     sum_.add(std::as_bytes(std::span(room).first(got)));

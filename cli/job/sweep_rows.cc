@@ -11,6 +11,7 @@
 #include "models/base/error.h"
 #include "models/base/json.h"
 #include "models/base/parse_units.h"
+#include "models/base/to_size.h"
 #include "simulator/cost/device_memory.h"
 #include "simulator/iteration/steady_state.h"
 #include "simulator/prediction/prediction.h"
@@ -29,7 +30,7 @@ struct Row {
 };
 
 std::size_t at(SweepAxis axis) {
-  return static_cast<std::size_t>(axis);
+  return to_size(axis);
 }
 
 // The cells of one block.

@@ -12,6 +12,7 @@
 #include "cli/job/sizes.h"
 #include "models/base/names.h"
 #include "models/base/parse_units.h"
+#include "models/base/to_size.h"
 #include "models/collective/algorithms.h"
 #include "models/collective/catalogue.h"
 #include "simulator/cost/library_curve.h"
@@ -180,7 +181,7 @@ class Columns {
 }  // namespace
 
 std::size_t TimeTable::asked() const {
-  return static_cast<std::size_t>(std::ranges::count(columns, TimedAs::asked, &TimedColumn::as));
+  return to_size(std::ranges::count(columns, TimedAs::asked, &TimedColumn::as));
 }
 
 std::size_t TimeTable::best(std::size_t size) const {
@@ -188,7 +189,7 @@ std::size_t TimeTable::best(std::size_t size) const {
   const auto least = std::min_element(columns.begin(), end, [&](const auto& a, const auto& b) {
     return a.times[size].time.value < b.times[size].time.value;
   });
-  return static_cast<std::size_t>(least - columns.begin());
+  return to_size(least - columns.begin());
 }
 
 std::string chosen_options(const TimedColumn& column, std::size_t size) {

@@ -10,6 +10,7 @@
 #include "models/base/error.h"
 #include "models/base/names.h"
 #include "models/base/parse_units.h"
+#include "models/base/to_size.h"
 #include "models/collective/catalogue.h"
 #include "models/network/shape_inference.h"
 #include "models/plan/strategy.h"
@@ -188,7 +189,7 @@ std::unique_ptr<runtime::Dataset> load_dataset(const TrainingOptions& options,
   const models::Layer& loss = network.layers().back();
   const models::Shape logits = loss.inputs.front() == models::network_input
                                    ? network.input()
-                                   : shapes[static_cast<std::size_t>(loss.inputs.front())];
+                                   : shapes[to_size(loss.inputs.front())];
   return parsing_option("--data", [&] {
     return runtime::open_dataset({.source = options.data,
                                   .sample = network.input(),

@@ -13,6 +13,7 @@
 #include "models/base/error.h"
 #include "models/base/names.h"
 #include "models/base/parse_units.h"
+#include "models/base/to_size.h"
 #include "models/collective/catalogue.h"
 #include "simulator/cost/nccl_model.h"
 #include "simulator/planner/threshold_fields.h"
@@ -157,7 +158,7 @@ std::vector<RuntimeDefaults> runtime_defaults(const Tuning& tuning,
       return candidate.name == strategy && candidate.plan.wire == tuning.tuned.plan.wire;
     });
     if (row != rows.end())
-      found.push_back({runtime, static_cast<std::size_t>(row - rows.begin()),
+      found.push_back({runtime, to_size(row - rows.begin()),
                        simulator::paired_gain(of_plan, simulator::sampled(*row))});
   }
   return found;

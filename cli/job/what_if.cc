@@ -11,6 +11,7 @@
 #include "cli/job/option_values.h"
 #include "cli/job/plan_file.h"
 #include "cli/job/timeline_file.h"
+#include "models/base/to_size.h"
 #include "models/cluster/placement.h"
 #include "simulator/cost/link_factors.h"
 #include "simulator/prediction/prediction.h"
@@ -35,12 +36,12 @@ models::Plan plan_of_run(const models::TracedJob& run, const models::NetworkWork
   int next = 0;
   for (const models::TracedBucket& traced : run.buckets) {
     if (next >= std::ssize(network.gradients) ||
-        network.gradients[static_cast<std::size_t>(next)].name != traced.first_gradient ||
+        network.gradients[to_size(next)].name != traced.first_gradient ||
         traced.gradients > std::ssize(network.gradients) - next)
       fail(fmt::format("its buckets do not hold the gradients of {}", network.name));
     models::Bucket bucket{.first_gradient = next, .gradient_count = traced.gradients};
     for (int i = 0; i < traced.gradients; ++i)
-      bucket.elements += network.gradients[static_cast<std::size_t>(next + i)].elements;
+      bucket.elements += network.gradients[to_size(next + i)].elements;
     next += traced.gradients;
     models::PlannedSchedule planned;
     if (traced.is_library) {
@@ -74,7 +75,7 @@ calibration::ModelledPlan modelled(const simulator::StrategyRun& run,
   plan.buckets.resize(run.plan.buckets.size());
   for (const simulator::Task& task : run.dag.tasks()) {
     if (task.resource != simulator::Resource::communication || task.index < 0) continue;
-    simulator::BucketTimes& times = plan.buckets[static_cast<std::size_t>(task.index)];
+    simulator::BucketTimes& times = plan.buckets[to_size(task.index)];
     if (task.kind == simulator::TaskKind::cast) times.cast += task.duration;
     if (task.kind == simulator::TaskKind::pack) times.pack += task.duration;
     if (task.kind == simulator::TaskKind::all_reduce) times.all_reduce += task.duration;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "models/collective/catalogue.h"
 #include "models/collective/enumerate.h"
 
@@ -18,12 +19,11 @@ double idle_ranks(const RowJob& job) {
   const models::CollectiveAlgorithm& algorithm =
       models::all_reduce_algorithm(job.options.strategy->name);
   const models::Schedule schedule = algorithm.build({.ranks = job.ranks});
-  std::vector<int> sends(static_cast<std::size_t>(job.ranks));
+  std::vector<int> sends(to_size(job.ranks));
   for (int step = 0; step < schedule.steps(); ++step) {
-    models::for_each_transfer(schedule, step, models::Span<double>{0, 1},
-                              [&](const models::Transfer<double>& transfer) {
-                                ++sends[static_cast<std::size_t>(transfer.from)];
-                              });
+    models::for_each_transfer(
+        schedule, step, models::Span<double>{0, 1},
+        [&](const models::Transfer<double>& transfer) { ++sends[to_size(transfer.from)]; });
   }
   const int most = *std::max_element(sends.begin(), sends.end());
   return most <= 2 ? 0 : static_cast<double>(std::count(sends.begin(), sends.end(), 1));

@@ -11,6 +11,7 @@
 
 #include "models/base/names.h"
 #include "models/base/place_in.h"
+#include "models/base/to_size.h"
 
 namespace paceline {
 namespace {
@@ -94,7 +95,7 @@ class Checker : public nlohmann::json_sax<Parsed> {
   }
 
   InputPlace place() const {
-    const auto read = static_cast<std::size_t>(reached_ - text_.data());
+    const auto read = to_size(reached_ - text_.data());
     return place_in(file_, text_, std::max<std::size_t>(read, 1) - 1);
   }
 

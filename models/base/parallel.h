@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "models/base/to_size.h"
+
 namespace paceline {
 
 // Calls call(i) for each i from 0 to count - 1, once, on this many threads, this one among them, and in
@@ -15,7 +17,7 @@ namespace paceline {
 template <class Call>
 void for_each_index(std::size_t count, int threads, Call call) {
   std::atomic<std::size_t> next{0};
-  std::vector<std::exception_ptr> thrown(static_cast<std::size_t>(threads < 1 ? 1 : threads));
+  std::vector<std::exception_ptr> thrown(to_size(threads < 1 ? 1 : threads));
   const auto work = [&](std::size_t thread) {
     try {
       for (std::size_t i = next++; i < count; i = next++) call(i);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 
 namespace paceline {
 namespace {
@@ -93,7 +94,7 @@ double parse(std::string_view text, std::string_view kind, std::string_view exam
     throw InputError(fmt::format("{} is not a {}", in_quotes(text), kind),
                      fmt::format("write a number and its unit, such as {}", example));
   }
-  const std::string_view name = trimmed(input.substr(static_cast<std::size_t>(end - input.data())));
+  const std::string_view name = trimmed(input.substr(to_size(end - input.data())));
   if (name.empty()) {
     throw InputError(fmt::format("{} has no unit", in_quotes(text)),
                      fmt::format("write one of {}, as in {}", list_of(units), example));

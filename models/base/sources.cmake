@@ -34,5 +34,6 @@ set(base_headers
   base/seeds.h
   base/units.h
   base/svg_axis.h
+  base/to_size.h
   base/utf8.h
   base/xml_text.h)

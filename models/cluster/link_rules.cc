@@ -7,6 +7,8 @@
 #include <iterator>
 #include <vector>
 
+#include "models/base/to_size.h"
+
 namespace paceline::models {
 namespace {
 
@@ -64,9 +66,9 @@ int most_ranks_on_a_node(const Cluster& cluster, int ranks) {
   const int g = cluster.ranks_per_node;
   if (!cluster.slots.empty()) {
     const auto listed = static_cast<int>(cluster.slots.size());
-    std::vector<int> on_node(static_cast<std::size_t>(cluster.nodes));
+    std::vector<int> on_node(to_size(cluster.nodes));
     for (int rank = 0; rank < (ranks == 0 ? listed : std::min(ranks, listed)); ++rank)
-      ++on_node[static_cast<std::size_t>(cluster.slots[static_cast<std::size_t>(rank)] / g)];
+      ++on_node[to_size(cluster.slots[to_size(rank)] / g)];
     return std::max(1, *std::max_element(on_node.begin(), on_node.end()));
   }
   if (ranks == 0) return g;

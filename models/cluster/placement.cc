@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "models/base/names.h"
+#include "models/base/to_size.h"
 
 namespace paceline::models {
 
@@ -25,15 +26,15 @@ Placement placement_from_name(std::string_view text) {
 }
 
 void check_slots(const std::vector<int>& slots, const Cluster& cluster) {
-  std::vector<bool> taken(static_cast<std::size_t>(cluster.ranks()));
+  std::vector<bool> taken(to_size(cluster.ranks()));
   for (const int slot : slots) {
     if (slot < 0 || slot >= cluster.ranks()) {
       throw InputError(fmt::format("slot {} is none of cluster {}", slot, cluster.name),
                        fmt::format("write 0 to {}", cluster.ranks() - 1));
     }
-    if (taken[static_cast<std::size_t>(slot)])
+    if (taken[to_size(slot)])
       throw InputError(fmt::format("slot {} stands twice", slot), "a slot holds one rank");
-    taken[static_cast<std::size_t>(slot)] = true;
+    taken[to_size(slot)] = true;
   }
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "models/base/to_size.h"
 #include "models/base/units.h"
 
 namespace paceline::models {
@@ -30,7 +31,7 @@ struct Platform {
   std::vector<int> route_links;
 
   [[nodiscard]] std::span<const int> route(int from, int to) const {
-    const auto at = static_cast<std::size_t>(from) * hosts.size() + static_cast<std::size_t>(to);
+    const auto at = to_size(from) * hosts.size() + to_size(to);
     return std::span(route_links)
         .subspan(first_of_route[at], first_of_route[at + 1] - first_of_route[at]);
   }

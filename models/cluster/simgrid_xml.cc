@@ -16,6 +16,7 @@
 #include "models/base/names.h"
 #include "models/base/parse_units.h"
 #include "models/base/place_in.h"
+#include "models/base/to_size.h"
 
 namespace paceline::models {
 namespace {
@@ -78,8 +79,7 @@ class Reader {
     if (!parsed) {
       std::string why = parsed.description();
       why.front() = static_cast<char>(std::tolower(static_cast<unsigned char>(why.front())));
-      throw InputError(place_at(static_cast<std::size_t>(parsed.offset)), "this is not XML: " + why,
-                       "");
+      throw InputError(place_at(to_size(parsed.offset)), "this is not XML: " + why, "");
     }
     read_zone(find_zone(document));
     return std::move(platform_);
@@ -95,7 +95,7 @@ class Reader {
   [[nodiscard]] InputPlace place(const Node& node) const {
     const std::ptrdiff_t offset = node.offset_debug();
     return offset < 0 ? InputPlace{file_}
-                      : place_at(static_cast<std::size_t>(std::max<std::ptrdiff_t>(offset, 1) - 1));
+                      : place_at(to_size(std::max<std::ptrdiff_t>(offset, 1) - 1));
   }
   [[noreturn]] void fail(const Node& node, const std::string& problem,
                          const std::string& remedy) const {
@@ -160,7 +160,7 @@ class Reader {
     const std::string text = required(node, attribute);
     double value = 0;
     const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-    const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+    const std::string_view unit(end, to_size(text.data() + text.size() - end));
     if (status == std::errc{} && unit.empty() && value == 0) return 0;
     const auto found =
         std::find_if(std::begin(units), std::end(units),
@@ -504,7 +504,7 @@ class Reader {
       const std::int64_t last =
           dash == std::string_view::npos ? first : number(group.substr(dash + 1));
       if (last < first) bad("a range that ends before it begins");
-      if (static_cast<std::size_t>(last - first) + numbers.size() >= most_hosts)
+      if (to_size(last - first) + numbers.size() >= most_hosts)
         bad(fmt::format("more than {} hosts", most_hosts));
       for (std::int64_t n = first; n <= last; ++n) numbers.push_back(n);
       if (comma == std::string_view::npos) return numbers;
@@ -572,10 +572,9 @@ std::string simgrid_xml(const Platform& platform) {
     for (int to = 0; to < hosts; ++to) {
       if (from == to) continue;
       fmt::format_to(out, "    <route src=\"{}\" dst=\"{}\" symmetrical=\"NO\">",
-                     escaped(platform.hosts[static_cast<std::size_t>(from)]),
-                     escaped(platform.hosts[static_cast<std::size_t>(to)]));
+                     escaped(platform.hosts[to_size(from)]), escaped(platform.hosts[to_size(to)]));
       for (const int link : platform.route(from, to))
-        fmt::format_to(out, "<link_ctn id=\"{}\"/>", ids[static_cast<std::size_t>(link)]);
+        fmt::format_to(out, "<link_ctn id=\"{}\"/>", ids[to_size(link)]);
       xml += "</route>\n";
     }
   }

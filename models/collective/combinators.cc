@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 
 namespace paceline::models {
 
@@ -29,12 +30,11 @@ void check_parts(std::vector<Schedule>& parts) {
 // they are blocks or interleaved.
 bool are_disjoint(const Groups& groups, int ranks) {
   if (groups.members.size() == 1) return true;
-  std::vector<bool> is_taken(static_cast<std::size_t>(ranks), false);
+  std::vector<bool> is_taken(to_size(ranks), false);
   for (int group = 0; group < groups.count; ++group) {
     for (const Progression& p : groups.members) {
       for (int i = 0; i < p.count; ++i) {
-        auto taken =
-            is_taken[static_cast<std::size_t>(group * groups.stride + p.first + i * p.stride)];
+        auto taken = is_taken[to_size(group * groups.stride + p.first + i * p.stride)];
         if (taken) return false;
         taken = true;
       }

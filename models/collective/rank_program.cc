@@ -23,6 +23,7 @@
 #include <map>
 #include <set>
 
+#include "models/base/to_size.h"
 #include "models/collective/enumerate.h"
 #include "models/collective/intervals.h"
 
@@ -58,11 +59,9 @@ struct Messages {
       list.push_back({peer, reduce, part(transfer, i, count), step, i});
   }
   [[nodiscard]] std::size_t step_begin(int step) const {
-    return step == 0 ? 0 : step_ends[static_cast<std::size_t>(step) - 1];
+    return step == 0 ? 0 : step_ends[to_size(step) - 1];
   }
-  [[nodiscard]] std::size_t step_end(int step) const {
-    return step_ends[static_cast<std::size_t>(step)];
-  }
+  [[nodiscard]] std::size_t step_end(int step) const { return step_ends[to_size(step)]; }
 };
 
 class Compiler {

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "models/collective/algorithms.h"
 #include "models/collective/catalogue.h"
 #include "models/collective/combinators.h"
@@ -54,8 +55,7 @@ Schedule multi_ring_all_reduce(int ranks, int rings, int group_size) {
   for (int i = 0; i < count; ++i) {
     // Each ring enters the groups at a rank of its own, and so at a NIC of its own.
     const int offset = group_size == 1 ? 0 : i * group_size / count;
-    shares.push_back(
-        on_part(i, count, renumbered(block, strides[static_cast<std::size_t>(i)], offset, ring)));
+    shares.push_back(on_part(i, count, renumbered(block, strides[to_size(i)], offset, ring)));
   }
   return parallel(std::move(shares));
 }

@@ -9,6 +9,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "models/base/to_size.h"
+
 namespace paceline::models {
 namespace {
 
@@ -29,7 +31,7 @@ class Promise {
  public:
   Promise(Collective collective, int ranks, std::int64_t chunks) {
     const Elements bucket{0, chunks};
-    if (collective == Collective::broadcast) source_.assign(static_cast<std::size_t>(chunks), 0);
+    if (collective == Collective::broadcast) source_.assign(to_size(chunks), 0);
     if (collective == Collective::all_gather || collective == Collective::all_to_all)
       source_ = owners(bucket, ranks);
     if (collective == Collective::reduce_scatter) target_ = owners(bucket, ranks);
@@ -46,19 +48,17 @@ class Promise {
   }
   // Whether `rank` must end with the chunk.
   [[nodiscard]] bool ends(int rank, std::int64_t chunk) const {
-    return target_.empty() || target_[static_cast<std::size_t>(chunk)] == rank;
+    return target_.empty() || target_[to_size(chunk)] == rank;
   }
   [[nodiscard]] bool all_start() const { return source_.empty(); }
-  [[nodiscard]] int only_source(std::int64_t chunk) const {
-    return source_[static_cast<std::size_t>(chunk)];
-  }
+  [[nodiscard]] int only_source(std::int64_t chunk) const { return source_[to_size(chunk)]; }
 
  private:
   static std::vector<int> owners(Elements bucket, int ranks) {
     std::vector<int> owners;
-    owners.reserve(static_cast<std::size_t>(bucket.size));
+    owners.reserve(to_size(bucket.size));
     for (int rank = 0; rank < ranks; ++rank)
-      owners.insert(owners.end(), static_cast<std::size_t>(part(bucket, rank, ranks).size), rank);
+      owners.insert(owners.end(), to_size(part(bucket, rank, ranks).size), rank);
     return owners;
   }
 
@@ -80,7 +80,7 @@ class Symbolic {
         promise_(promise),
         stride_(stride(ranks, promise)),
         words_(stride_ - 1),
-        bits_(static_cast<std::size_t>(ranks) * static_cast<std::size_t>(block.size) * stride_) {
+        bits_(to_size(ranks) * to_size(block.size) * stride_) {
     for (int rank = 0; rank < ranks; ++rank) {
       for (std::int64_t chunk = block.begin; chunk < block.end(); ++chunk) {
         if (!promise.starts(rank, chunk)) continue;
@@ -92,17 +92,16 @@ class Symbolic {
 
   // The words that hold one chunk of one rank.
   [[nodiscard]] static std::size_t stride(int ranks, const Promise& promise) {
-    return (promise.all_start() ? (static_cast<std::size_t>(ranks) + 63) / 64 : 1) + 1;
+    return (promise.all_start() ? (to_size(ranks) + 63) / 64 : 1) + 1;
   }
 
   // Applies one step. Transfers are clipped to the block already.
   [[nodiscard]] std::optional<Counterexample> apply(
       int step, const std::vector<Transfer<std::int64_t>>& transfers) {
-    std::vector<std::vector<Write>> writes(static_cast<std::size_t>(ranks_));
-    for (const auto& t : transfers)
-      writes[static_cast<std::size_t>(t.to)].push_back({t.span, t.reduce});
+    std::vector<std::vector<Write>> writes(to_size(ranks_));
+    for (const auto& t : transfers) writes[to_size(t.to)].push_back({t.span, t.reduce});
     for (int rank = 0; rank < ranks_; ++rank) {
-      auto& own = writes[static_cast<std::size_t>(rank)];
+      auto& own = writes[to_size(rank)];
       if (auto fault = conflicting_writes(step, rank, own)) return fault;
       merge(own);
     }
@@ -110,7 +109,7 @@ class Symbolic {
     std::vector<std::vector<std::uint64_t>> before(transfers.size());
     for (std::size_t i = 0; i < transfers.size(); ++i) {
       const auto& t = transfers[i];
-      const std::vector<Write>& own = writes[static_cast<std::size_t>(t.from)];
+      const std::vector<Write>& own = writes[to_size(t.from)];
       auto write = std::partition_point(
           own.begin(), own.end(), [&](const Write& w) { return w.span.end() <= t.span.begin; });
       for (; write != own.end() && overlap(write->span, t.span); ++write) {
@@ -121,7 +120,7 @@ class Symbolic {
         }
         if (before[i].empty()) {
           const std::uint64_t* first = at(t.from, t.span.begin);
-          before[i].assign(first, first + static_cast<std::size_t>(t.span.size) * stride_);
+          before[i].assign(first, first + to_size(t.span.size) * stride_);
         }
       }
     }
@@ -194,9 +193,7 @@ class Symbolic {
     return bits_.data() + index(rank, chunk);
   }
   [[nodiscard]] std::size_t index(int rank, std::int64_t chunk) const {
-    return (static_cast<std::size_t>(rank) * static_cast<std::size_t>(block_.size) +
-            static_cast<std::size_t>(chunk - block_.begin)) *
-           stride_;
+    return (to_size(rank) * to_size(block_.size) + to_size(chunk - block_.begin)) * stride_;
   }
 
   static std::optional<Counterexample> conflicting_writes(int step, int rank,
@@ -235,7 +232,7 @@ class Symbolic {
   void land(int step, const Transfer<std::int64_t>& t, const std::uint64_t* source) {
     std::uint64_t* target = at(t.to, t.span.begin);
     if (!t.reduce) {
-      std::copy_n(source, static_cast<std::size_t>(t.span.size) * stride_, target);
+      std::copy_n(source, to_size(t.span.size) * stride_, target);
       return;
     }
     for (std::int64_t chunk = t.span.begin; chunk < t.span.end(); ++chunk) {
@@ -299,8 +296,8 @@ class Rendezvous {
         steps_(steps),
         chunks_(chunks),
         readings_(readings),
-        step_(static_cast<std::size_t>(ranks), -1),
-        open_(static_cast<std::size_t>(ranks), 0) {}
+        step_(to_size(ranks), -1),
+        open_(to_size(ranks), 0) {}
 
   [[nodiscard]] std::optional<Counterexample> run() {
     for (int rank = ranks_ - 1; rank >= 0; --rank) ready_.push_back(rank);
@@ -327,8 +324,8 @@ class Rendezvous {
 
   // Takes a rank from the step that it is done with to the first in which it has to wait.
   void advance(int rank) {
-    int& step = step_[static_cast<std::size_t>(rank)];
-    int& open = open_[static_cast<std::size_t>(rank)];
+    int& step = step_[to_size(rank)];
+    int& open = open_[to_size(rank)];
     while (open == 0 && ++step < steps_) {
       posts_.clear();
       for (const bool is_send : {false, true}) {
@@ -362,8 +359,8 @@ class Rendezvous {
     meet(end.is_send ? end : waiting.front(), end.is_send ? waiting.front() : end);
     waiting.erase(waiting.begin());
     if (waiting.empty()) waiting_.erase(pair);
-    --open_[static_cast<std::size_t>(end.rank())];
-    if (--open_[static_cast<std::size_t>(end.peer())] == 0) ready_.push_back(end.peer());
+    --open_[to_size(end.rank())];
+    if (--open_[to_size(end.peer())] == 0) ready_.push_back(end.peer());
   }
 
   void meet(const End& send, const End& receive) {
@@ -380,11 +377,11 @@ class Rendezvous {
 
   // Follows a rank that waits to the rank that it waits for, until a cycle or a rank that is done.
   [[nodiscard]] std::optional<Counterexample> left_waiting() const {
-    std::vector<const End*> first(static_cast<std::size_t>(ranks_), nullptr);
+    std::vector<const End*> first(to_size(ranks_), nullptr);
     const End* start = nullptr;
     for (const auto& [pair, ends] : waiting_) {
       const End& end = ends.front();
-      const End*& of_rank = first[static_cast<std::size_t>(end.rank())];
+      const End*& of_rank = first[to_size(end.rank())];
       if (of_rank == nullptr || end.peer() < of_rank->peer()) of_rank = &end;
     }
     for (const End* end : first) {
@@ -392,11 +389,10 @@ class Rendezvous {
     }
     if (start == nullptr) return std::nullopt;
     std::vector<const End*> path;
-    std::vector<bool> is_seen(static_cast<std::size_t>(ranks_), false);
+    std::vector<bool> is_seen(to_size(ranks_), false);
     const End* end = start;
-    for (; end != nullptr && !is_seen[static_cast<std::size_t>(end->rank())];
-         end = first[static_cast<std::size_t>(end->peer())]) {
-      is_seen[static_cast<std::size_t>(end->rank())] = true;
+    for (; end != nullptr && !is_seen[to_size(end->rank())]; end = first[to_size(end->peer())]) {
+      is_seen[to_size(end->rank())] = true;
       path.push_back(end);
     }
     if (end != nullptr) path.erase(path.begin(), std::find(path.begin(), path.end(), end));

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <variant>
 
+#include "models/base/to_size.h"
 #include "models/network/shape.h"
 
 namespace paceline::models {
@@ -285,7 +286,7 @@ inline constexpr std::array<std::string_view, std::variant_size_v<LayerKind>> la
   return layer_kind_names[kind.index()];
 }
 [[nodiscard]] inline std::string_view name(Embedding::Of of) {
-  return embedding_names[static_cast<std::size_t>(of)];
+  return embedding_names[to_size(of)];
 }
 // Add and concat take two or more inputs.
 [[nodiscard]] inline bool takes_many(const LayerKind& kind) {

@@ -5,6 +5,7 @@
 
 #include "models/base/limits.h"
 #include "models/base/names.h"
+#include "models/base/to_size.h"
 
 namespace paceline::models {
 namespace {
@@ -199,8 +200,7 @@ std::string NetworkBuilder::add(std::string name, LayerKind kind,
 void NetworkBuilder::check_table(const Layer& layer, const std::string& table) const {
   const Embedding* embedding = nullptr;
   if (layer.inputs[1] != network_input)
-    embedding =
-        std::get_if<Embedding>(&network_.layers_[static_cast<std::size_t>(layer.inputs[1])].kind);
+    embedding = std::get_if<Embedding>(&network_.layers_[to_size(layer.inputs[1])].kind);
   if (embedding == nullptr || embedding->of != Embedding::Of::tokens)
     throw InputError(
         fmt::format("layer '{}': its table '{}' is no embedding of tokens", layer.name, table),
@@ -215,7 +215,7 @@ Network NetworkBuilder::build() const {
   std::vector<bool> is_read(network_.layers_.size());
   for (const Layer& layer : network_.layers_) {
     for (const int input : layer.inputs) {
-      if (input != network_input) is_read[static_cast<std::size_t>(input)] = true;
+      if (input != network_input) is_read[to_size(input)] = true;
     }
   }
   for (std::size_t i = 0; i + 1 < is_read.size(); ++i) {

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 
 namespace paceline::models {
 namespace {
@@ -174,8 +175,7 @@ struct Inference {
   }
   Shape operator()(const Linear& l) const { return for_each_element(l.outputs); }
   Shape operator()(const TiedLinear&) const {
-    const auto& table =
-        std::get<Embedding>(network.layers()[static_cast<std::size_t>(layer.inputs[1])].kind);
+    const auto& table = std::get<Embedding>(network.layers()[to_size(layer.inputs[1])].kind);
     const Shape out = for_each_element(table.entries);
     if (in[0].channels != table.features)
       fail(layer,
@@ -261,8 +261,7 @@ std::vector<Shape> infer_shapes(const Network& network) {
   for (const Layer& layer : network.layers()) {
     inputs.clear();
     for (const int input : layer.inputs)
-      inputs.push_back(input == network_input ? network.input()
-                                              : shapes[static_cast<std::size_t>(input)]);
+      inputs.push_back(input == network_input ? network.input() : shapes[to_size(input)]);
     const Shape shape = std::visit(Inference{network, layer, inputs}, layer.kind);
     const bool huge = shape.channels > most_elements / shape.height ||
                       shape.channels * shape.height > most_elements / shape.width;

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "models/network/shape_inference.h"
 
 namespace paceline::models {
@@ -142,8 +143,7 @@ struct Counting {
     matrix(product(work.name, {2, in.elements(), l.outputs}));
   }
   void operator()(const TiedLinear& l) const {
-    const auto& table =
-        std::get<Embedding>(network.layers()[static_cast<std::size_t>(layer.inputs[1])].kind);
+    const auto& table = std::get<Embedding>(network.layers()[to_size(layer.inputs[1])].kind);
     if (l.bias) add_parameter("bias", {table.entries});
     work.tied_elements = product(work.name, {table.entries, table.features});
     matrix(product(work.name, {2, in.elements(), table.entries}));
@@ -267,7 +267,7 @@ NetworkWork work(const Network& network) {
   for (std::size_t i = 0; i < network.layers().size(); ++i) {
     const Layer& layer = network.layers()[i];
     const auto shape_of = [&](int input) -> const Shape& {
-      return input == network_input ? network.input() : shapes[static_cast<std::size_t>(input)];
+      return input == network_input ? network.input() : shapes[to_size(input)];
     };
     std::int64_t all_in = 0;
     bool only_network_input = true;

@@ -11,6 +11,7 @@
 #include "models/base/limits.h"
 #include "models/base/names.h"
 #include "models/base/parse_units.h"
+#include "models/base/to_size.h"
 #include "models/base/yaml_reader.h"
 #include "models/network/shape_inference.h"
 #include "models/network/work.h"
@@ -487,9 +488,8 @@ std::string to_yaml(const Network& network) {
     text += fmt::format("stored_sample: {} B\n", network.stored_sample_bytes().value());
   text += "layers:\n";
   const auto source_text = [&](int input) {
-    return input == network_input
-               ? std::string("input")
-               : name_text(network.layers()[static_cast<std::size_t>(input)].name);
+    return input == network_input ? std::string("input")
+                                  : name_text(network.layers()[to_size(input)].name);
   };
   int above = network_input;
   for (const Layer& layer : network.layers()) {

@@ -9,6 +9,7 @@
 
 #include "models/base/error.h"
 #include "models/base/names.h"
+#include "models/base/to_size.h"
 
 namespace paceline::models {
 namespace {
@@ -31,7 +32,7 @@ Version parse_version(std::string_view text) {
   for (std::size_t i = 0; i < version.size(); ++i) {
     const auto [end, error] = std::from_chars(left.data(), left.data() + left.size(), version[i]);
     if (error != std::errc{} || version[i] < 0 || left.front() == '-') return fail();
-    left.remove_prefix(static_cast<std::size_t>(end - left.data()));
+    left.remove_prefix(to_size(end - left.data()));
     if (left.empty())
       return i >= 1 && version >= Version{0, 9, 0} && version[0] == 0 ? version : fail();
     if (left.front() != '.') return fail();

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "models/collective/catalogue.h"
 
 namespace paceline::models {
@@ -56,7 +57,7 @@ std::vector<int> balanced(std::span<const FisherBlock> blocks, int ranks) {
                    [&](std::size_t a, std::size_t b) { return cost(blocks[a]) > cost(blocks[b]); });
   using Loaded = std::pair<double, int>;  // what a rank has so far, and the rank
   std::priority_queue<Loaded, std::vector<Loaded>, std::greater<>> least;
-  const int used = static_cast<int>(std::min(blocks.size(), static_cast<std::size_t>(ranks)));
+  const int used = static_cast<int>(std::min(blocks.size(), to_size(ranks)));
   for (int rank = 0; rank < used; ++rank) least.emplace(0, rank);
   std::vector<int> owners(blocks.size());
   for (const std::size_t block : order) {
@@ -106,8 +107,7 @@ std::vector<int> owners_of(std::span<const FisherBlock> blocks, int ranks, Serve
   check_rank_count(ranks);
   if (rule == ServerPlacement::balanced) return balanced(blocks, ranks);
   std::vector<int> owners(blocks.size());
-  for (std::size_t i = 0; i < blocks.size(); ++i)
-    owners[i] = static_cast<int>(i % static_cast<std::size_t>(ranks));
+  for (std::size_t i = 0; i < blocks.size(); ++i) owners[i] = static_cast<int>(i % to_size(ranks));
   return owners;
 }
 

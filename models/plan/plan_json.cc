@@ -11,6 +11,7 @@
 #include "models/base/json.h"
 #include "models/base/json_reader.h"
 #include "models/base/names.h"
+#include "models/base/to_size.h"
 #include "models/plan/strategy.h"
 #include "models/plan/ways/documents.h"
 
@@ -126,7 +127,7 @@ Bucket read_bucket(const JsonValue& entry, int all_reduces, PlanDocument& docume
 
 void check_all_are_used(const JsonValue& all_reduces, const Plan& plan) {
   std::vector<bool> used(plan.schedules.size());
-  for (const Bucket& bucket : plan.buckets) used[static_cast<std::size_t>(bucket.schedule)] = true;
+  for (const Bucket& bucket : plan.buckets) used[to_size(bucket.schedule)] = true;
   const auto unused = std::find(used.begin(), used.end(), false);
   if (unused == used.end()) return;
   all_reduces.fail(fmt::format("no bucket uses entry {} (counted from 0)", unused - used.begin()),
@@ -143,7 +144,7 @@ PlanDocument plan_document(const Plan& plan, const NetworkWork& network,
     document.gradients.push_back({gradient.name, gradient.elements});
   std::size_t planned = 0;
   for (const Bucket& bucket : plan.buckets)
-    planned += bucket.first_element > 0 ? 0 : static_cast<std::size_t>(bucket.gradient_count);
+    planned += bucket.first_element > 0 ? 0 : to_size(bucket.gradient_count);
   PACELINE_ASSERT(planned == document.gradients.size(), "the plan is for this network");
   return document;
 }
@@ -161,12 +162,10 @@ Json json_of(const PlanDocument& document) {
   for (const Bucket& bucket : plan.buckets) {
     Json gradients = Json::array();
     for (int i = 0; i < bucket.gradient_count; ++i) {
-      const PlannedGradient& gradient =
-          document.gradients[static_cast<std::size_t>(bucket.first_gradient + i)];
+      const PlannedGradient& gradient = document.gradients[to_size(bucket.first_gradient + i)];
       gradients.push_back({{"name", gradient.name}, {"elements", gradient.elements}});
     }
-    const std::int64_t whole =
-        document.gradients[static_cast<std::size_t>(bucket.first_gradient)].elements;
+    const std::int64_t whole = document.gradients[to_size(bucket.first_gradient)].elements;
     Json entry = {{"all_reduce", bucket.schedule}, {"gradients", std::move(gradients)}};
     if (bucket.gradient_count == 1 && bucket.elements < whole)
       entry["part"] = {{"first_element", bucket.first_element}, {"elements", bucket.elements}};

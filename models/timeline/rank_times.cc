@@ -7,6 +7,7 @@
 
 #include "models/base/error.h"
 #include "models/base/json_reader.h"
+#include "models/base/to_size.h"
 
 namespace paceline::models {
 namespace {
@@ -16,10 +17,6 @@ using Values = std::vector<Seconds>;
 
 Seconds end_of(const TimelineEvent& event) {
   return event.start + event.duration;
-}
-
-std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
 }
 
 Seconds median(Values values) {
@@ -73,7 +70,7 @@ class Reader {
 
   [[nodiscard]] RankRecord record() {
     RankRecord record;
-    std::vector<Seconds> free(at(std::max(1, job_.streams)));
+    std::vector<Seconds> free(to_size(std::max(1, job_.streams)));
     std::vector<Values> forward(job_.layers.size());
     std::vector<Values> backward(job_.layers.size());
     Values passes;
@@ -143,8 +140,8 @@ class Reader {
       if (before != nullptr) take(*before, event->start - before->start, iteration);
       before = event;
       if (event->kind == TaskKind::backward)
-        iteration.backward_ends[at(event->index)] =
-            std::max(iteration.backward_ends[at(event->index)], end_of(*event));
+        iteration.backward_ends[to_size(event->index)] =
+            std::max(iteration.backward_ends[to_size(event->index)], end_of(*event));
       iteration.passes_end = std::max(iteration.passes_end, end_of(*event));
     }
     if (before != nullptr) take(*before, before->duration, iteration);
@@ -154,14 +151,14 @@ class Reader {
 
   static void take(const TimelineEvent& event, Seconds time, Iteration& iteration) {
     Values& times = event.kind == TaskKind::forward ? iteration.forward : iteration.backward;
-    times[at(event.index)] += std::max(Seconds{0}, time);
+    times[to_size(event.index)] += std::max(Seconds{0}, time);
   }
 
   static void add(const TimelineEvent& event, Iteration& iteration) {
     const bool is_task = event.kind == TaskKind::cast || event.kind == TaskKind::pack ||
                          event.kind == TaskKind::all_reduce || event.kind == TaskKind::unpack;
     if (!is_task) return;
-    BucketSpan& bucket = iteration.buckets[at(event.index)];
+    BucketSpan& bucket = iteration.buckets[to_size(event.index)];
     bucket.first = bucket.travels ? std::min(bucket.first, event.start) : event.start;
     bucket.end = bucket.travels ? std::max(bucket.end, end_of(event)) : end_of(event);
     bucket.travels = true;
@@ -178,7 +175,7 @@ class Reader {
       const BucketSpan& bucket = iteration.buckets[b];
       if (!bucket.travels) continue;
       Seconds& stream = free[b % free.size()];
-      const Seconds ready = iteration.backward_ends[at(job_.buckets[b].ready_after)];
+      const Seconds ready = iteration.backward_ends[to_size(job_.buckets[b].ready_after)];
       all[b] = {.hand_over = clear_of(stream, ready, bucket.first),
                 .made_ready = clear_of(stream, bucket.first, bucket.transfer_start),
                 .transfer = clear_of(stream, bucket.transfer_start, bucket.transfer_end),
@@ -253,8 +250,8 @@ std::vector<float> packed(const RankRecord& record, const TracedJob& job, int mo
   }
   add(record.times.update);
   add(record.times.rest);
-  numbers.push_back(static_cast<float>(std::min(record.buckets.size(), at(most))));
-  for (std::size_t i = 0; i < at(most); ++i) {
+  numbers.push_back(static_cast<float>(std::min(record.buckets.size(), to_size(most))));
+  for (std::size_t i = 0; i < to_size(most); ++i) {
     for (std::size_t b = 0; b < job.buckets.size(); ++b)
       add(i < record.buckets.size() ? record.buckets[i][b].transfer : Seconds{0});
   }
@@ -301,8 +298,8 @@ RunTimes parse_run_times(std::string_view text, const std::string& file, const T
              .update = time_at(rank.at("update_s")),
              .rest = time_at(rank.at("rest_s"))});
       },
-      at(job.ranks));
-  if (run.ranks.size() != at(job.ranks))
+      to_size(job.ranks));
+  if (run.ranks.size() != to_size(job.ranks))
     times.at("ranks").fail(
         std::to_string(run.ranks.size()) + " ranks of " + std::to_string(job.ranks),
         "give a timeline as paceline train and replay write it (--timeline)");

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "models/base/to_size.h"
+
 namespace paceline::models {
 
 std::string_view name(TaskKind kind) {
@@ -74,9 +76,9 @@ TracedJob traced_job(const NetworkWork& network, const Plan& plan) {
                 .buckets = {}};
   for (const LayerWork& layer : network.layers) job.layers.push_back({layer.name, layer.kind});
   for (const Bucket& bucket : plan.buckets) {
-    const PlannedSchedule& schedule = plan.schedules[static_cast<std::size_t>(bucket.schedule)];
-    const auto first = static_cast<std::size_t>(bucket.first_gradient);
-    const auto last = first + static_cast<std::size_t>(bucket.gradient_count) - 1;
+    const PlannedSchedule& schedule = plan.schedules[to_size(bucket.schedule)];
+    const auto first = to_size(bucket.first_gradient);
+    const auto last = first + to_size(bucket.gradient_count) - 1;
     job.buckets.push_back(
         {.gradients = bucket.gradient_count,
          .first_gradient = network.gradients[first].name,

@@ -8,6 +8,7 @@
 
 #include "models/base/json_reader.h"
 #include "models/base/names.h"
+#include "models/base/to_size.h"
 #include "models/timeline/timeline.h"
 
 namespace paceline::models {
@@ -180,7 +181,7 @@ void read_event(const JsonValue& entry, std::vector<TracedTimeline>& timelines) 
   if (phase != "X")
     entry.at("ph").fail(fmt::format("{} is no event of a timeline", in_quotes(phase)), origin);
   const int process = count_of(entry.at("pid"), 0, std::ssize(timelines) - 1);
-  TracedTimeline& traced = timelines[static_cast<std::size_t>(process)];
+  TracedTimeline& traced = timelines[to_size(process)];
   const JsonValue args = entry.at("args");
   const TaskKind kind = entry.at("cat").named(task_kind_from_name);
   const auto [low, high] = index_limits(traced.job, kind);

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "models/base/json.h"
+#include "models/base/to_size.h"
 #include "models/timeline/rank_times.h"
 #include "models/timeline/timeline.h"
 
@@ -86,7 +87,7 @@ bool is_of_layer(const TimelineEvent& event) {
 }
 
 const TracedLayer& layer_of(const TracedJob& job, const TimelineEvent& event) {
-  return job.layers[static_cast<std::size_t>(event.index)];
+  return job.layers[to_size(event.index)];
 }
 
 std::string event_name(const TracedJob& job, const TimelineEvent& event) {
@@ -137,7 +138,7 @@ Json event_args(const TracedJob& job, const TimelineEvent& event, const std::str
   }
   if (!is_of_bucket(event))
     return {{"index", event.index}, {"iteration", event.iteration}, {"provenance", provenance}};
-  const TracedBucket& bucket = job.buckets[static_cast<std::size_t>(event.index)];
+  const TracedBucket& bucket = job.buckets[to_size(event.index)];
   Json args = {{"bucket", event.index},
                {"bytes", bucket.bytes.value()},
                {"first_gradient", bucket.first_gradient},

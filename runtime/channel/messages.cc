@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 
 namespace paceline::runtime {
 namespace {
@@ -60,11 +61,11 @@ std::vector<float> gather(Channel& channel, std::span<const float> values) {
     if (!values.empty()) channel.send(0, std::as_bytes(values));
     return {};
   }
-  std::vector<float> all(values.size() * static_cast<std::size_t>(channel.ranks()));
+  std::vector<float> all(values.size() * to_size(channel.ranks()));
   std::copy(values.begin(), values.end(), all.begin());
   for (int rank = 1; rank < channel.ranks() && !values.empty(); ++rank) {
     channel.receive(rank, std::as_writable_bytes(std::span(all).subspan(
-                              values.size() * static_cast<std::size_t>(rank), values.size())));
+                              values.size() * to_size(rank), values.size())));
   }
   return all;
 }

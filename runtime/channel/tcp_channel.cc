@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "runtime/transport/lost_rank.h"
 
 namespace paceline::runtime {
@@ -24,7 +25,7 @@ struct TcpChannel::State {
   [[nodiscard]] const Socket& socket_of(int peer) const {
     PACELINE_ASSERT(peer >= 0 && peer < static_cast<int>(sockets.size()) && peer != rank,
                     "a message goes to another rank");
-    return sockets[static_cast<std::size_t>(peer)];
+    return sockets[to_size(peer)];
   }
   void expect(End end, int peer, bool sends) const {
     if (end == End::gone) throw_lost(peer, sends, "it is gone");

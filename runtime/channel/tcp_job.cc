@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "runtime/channel/messages.h"
 #include "runtime/transport/tcp_transport.h"
 
@@ -37,7 +38,7 @@ TcpJob::TcpJob(const Rendezvous& rendezvous, const JobIdentity& job, int rank, i
 PlaceOnNode TcpJob::place_on_node() {
   // Rank 0 numbers the machines, and says which each rank is on.
   const std::vector<std::string> machines = gather_texts(channel_, machine());
-  std::vector<std::int32_t> node_of(static_cast<std::size_t>(channel_.ranks()), 0);
+  std::vector<std::int32_t> node_of(to_size(channel_.ranks()), 0);
   for (std::size_t i = 0; i < machines.size(); ++i)
     node_of[i] =
         static_cast<std::int32_t>(std::ranges::find(machines, machines[i]) - machines.begin());

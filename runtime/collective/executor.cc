@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "models/collective/message_sizes.h"
 #include "models/collective/rank_program.h"
 #include "runtime/device/cpu_device.h"
@@ -65,7 +66,7 @@ class Run {
       : program_(std::move(program)),
         type_(type),
         element_(bytes_of(type)),
-        room_elements_(whole_lines(static_cast<std::size_t>(program_.largest_reduction))),
+        room_elements_(whole_lines(to_size(program_.largest_reduction))),
         stream_(stream) {
     receives_.resize(std::bit_ceil(std::size_t{program_.most_posted}));
     sums_.resize(receives_.size());
@@ -78,9 +79,7 @@ class Run {
   [[nodiscard]] std::size_t scratch_bytes() const {
     return room_elements_ * element_ * program_.most_posted;
   }
-  [[nodiscard]] std::size_t wide_elements() const {
-    return static_cast<std::size_t>(program_.wide.size);
-  }
+  [[nodiscard]] std::size_t wide_elements() const { return to_size(program_.wide.size); }
 
   void enqueue(const ArrayView& bucket, const Token& ready) {
     PACELINE_ASSERT(bucket.type == type_ || bucket.elements == 0,
@@ -156,12 +155,12 @@ class Run {
   }
 
   [[nodiscard]] ArrayView at(models::Elements span) const {
-    return bucket_.part(static_cast<std::size_t>(span.begin), static_cast<std::size_t>(span.size));
+    return bucket_.part(to_size(span.begin), to_size(span.size));
   }
   // The scratch in which receive number `receive` lands, from element `first` of its span on.
   [[nodiscard]] ArrayView room(std::size_t receive, std::int64_t first, std::int64_t size) const {
     const std::size_t start = receive % program_.most_posted * room_elements_;
-    return scratch_.part(start + static_cast<std::size_t>(first), static_cast<std::size_t>(size));
+    return scratch_.part(start + to_size(first), to_size(size));
   }
 
   [[nodiscard]] bool is_done(Transport& transport, Transport::Request& request) {
@@ -256,8 +255,7 @@ class Run {
     const ArrayView target = at(piece.span);
     if (!piece.sum_is_wide && !piece.stays_wide) return stream.start(Add{source, target});
     const ArrayView sum =
-        wide_.part(static_cast<std::size_t>(piece.span.begin - program_.wide.begin),
-                   static_cast<std::size_t>(piece.span.size));
+        wide_.part(to_size(piece.span.begin - program_.wide.begin), to_size(piece.span.size));
     if (!piece.sum_is_wide) stream.start(Cast{target, sum});
     stream.start(Add{source, sum});
     if (!piece.stays_wide) stream.start(Cast{sum, target});
@@ -301,7 +299,7 @@ struct Executor::State final : Token::Source {
                .ranks = t.ranks(),
                .streams = t.streams(),
                .takes = t.traits().takes},
-        lanes(static_cast<std::size_t>(t.streams())),
+        lanes(to_size(t.streams())),
         queues(lanes.size()) {
     for (Lane& lane : lanes) lane.stream = device.make_stream();
     awaited_messages.reserve(lanes.size());
@@ -423,8 +421,8 @@ const ExecutorTraits& Executor::traits() const {
 
 std::size_t Executor::State::message_bytes(std::size_t bucket_bytes) const {
   if (options.message_bytes > 0) return std::min(options.message_bytes, most_message_bytes);
-  return static_cast<std::size_t>(models::largest_message_bytes(
-      static_cast<std::int64_t>(bucket_bytes), transport.ranks(), transport.message_sizes()));
+  return to_size(models::largest_message_bytes(static_cast<std::int64_t>(bucket_bytes),
+                                               transport.ranks(), transport.message_sizes()));
 }
 
 void Executor::State::check_stream(int stream) const {
@@ -442,8 +440,7 @@ Collective Executor::prepare(const models::Schedule& schedule, std::int64_t elem
                      "give one over as many ranks as there are");
   }
   state_->check_stream(stream);
-  const std::size_t message_bytes =
-      state_->message_bytes(static_cast<std::size_t>(elements) * bytes_of(wire));
+  const std::size_t message_bytes = state_->message_bytes(to_size(elements) * bytes_of(wire));
   const auto message_elements =
       static_cast<std::int64_t>(std::max<std::size_t>(1, message_bytes / bytes_of(wire)));
   const std::int64_t ahead_bytes =
@@ -454,10 +451,10 @@ Collective Executor::prepare(const models::Schedule& schedule, std::int64_t elem
       .ahead_elements = ahead_bytes / static_cast<std::int64_t>(bytes_of(wire))};
   Run& made = state_->runs.emplace_back(compile(schedule, transport.rank(), elements, wire, cut),
                                         wire, stream);
-  Lane& lane = state_->lanes[static_cast<std::size_t>(stream)];
+  Lane& lane = state_->lanes[to_size(stream)];
   lane.scratch.reserve(state_->device, state_->kind, made.scratch_bytes());
   lane.wide.reserve(state_->device, state_->device.fastest(), made.wide_elements() * sizeof(float));
-  if (state_->queues[static_cast<std::size_t>(stream)].first == nullptr) {
+  if (state_->queues[to_size(stream)].first == nullptr) {
     lane.scratch.release();
     lane.wide.release();
   }
@@ -491,7 +488,7 @@ Token Executor::start(Collective collective, const ArrayView& bucket, const Toke
   }
   Run& run = *prepared.run;
   PACELINE_ASSERT(!run.in_flight(), "a collective is started once at a time");
-  const auto stream = static_cast<std::size_t>(run.stream());
+  const auto stream = to_size(run.stream());
   State::Queue& queue = state_->queues[stream];
   run.enqueue(bucket, ready);
   if (queue.first == nullptr) {
@@ -510,8 +507,8 @@ Token Executor::start(Collective collective, void* bucket) {
   const State::Prepared& prepared = state_->prepared[collective.number];
   const NumberType type = prepared.run == nullptr ? NumberType::fp32 : prepared.run->type();
   return start(collective,
-               ArrayView{static_cast<std::byte*>(bucket), type,
-                         static_cast<std::size_t>(prepared.elements), MemoryKind::host},
+               ArrayView{static_cast<std::byte*>(bucket), type, to_size(prepared.elements),
+                         MemoryKind::host},
                Token());
 }
 

@@ -15,6 +15,7 @@
 #include <set>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "models/collective/intervals.h"
 
 namespace paceline::runtime {
@@ -196,16 +197,16 @@ class Compiler {
 
   void wait_for_batch(int batch) {
     if (batch <= seen_batch_) return;
-    add(Program::Wait{Lane::transfers, batch_events_[static_cast<std::size_t>(batch)]});
+    add(Program::Wait{Lane::transfers, batch_events_[to_size(batch)]});
     seen_batch_ = batch;
   }
 
   // Takes out the records that nobody waits for, and gives numbers to events again.
   void number_events() {
-    std::vector<std::size_t> last_wait(static_cast<std::size_t>(next_event_), 0);
+    std::vector<std::size_t> last_wait(to_size(next_event_), 0);
     for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
       if (const auto* wait = std::get_if<Program::Wait>(&program_.instructions[i]))
-        last_wait[static_cast<std::size_t>(wait->event)] = i;
+        last_wait[to_size(wait->event)] = i;
     }
     std::vector<int> number(last_wait.size(), 0);
     std::priority_queue<int, std::vector<int>, std::greater<>> unused;
@@ -213,13 +214,13 @@ class Compiler {
     for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
       Program::Instruction& instruction = program_.instructions[i];
       if (auto* record = std::get_if<Program::Record>(&instruction)) {
-        const auto event = static_cast<std::size_t>(record->event);
+        const auto event = to_size(record->event);
         if (last_wait[event] == 0) continue;
         if (unused.empty()) unused.push(program_.events++);
         record->event = number[event] = unused.top();
         unused.pop();
       } else if (auto* wait = std::get_if<Program::Wait>(&instruction)) {
-        const auto event = static_cast<std::size_t>(wait->event);
+        const auto event = to_size(wait->event);
         wait->event = number[event];
         if (last_wait[event] == i) unused.push(wait->event);
       }
@@ -270,8 +271,7 @@ ArrayView StreamArrays::at(const StreamProgram::Place& place) const {
   const ArrayView& array = place.array == Array::bucket    ? bucket
                            : place.array == Array::scratch ? scratch
                                                            : wide;
-  return array.part(static_cast<std::size_t>(place.span.begin),
-                    static_cast<std::size_t>(place.span.size));
+  return array.part(to_size(place.span.begin), to_size(place.span.size));
 }
 
 void issue(const StreamProgram& program, const StreamArrays& arrays, const StreamLanes& lanes,
@@ -297,10 +297,10 @@ void issue(const StreamProgram& program, const StreamArrays& arrays, const Strea
         sums.start(Add{source, target});
     }
     void operator()(const Program::Record& record) const {
-      events[static_cast<std::size_t>(record.event)] = stream_of(record.lane).record();
+      events[to_size(record.event)] = stream_of(record.lane).record();
     }
     void operator()(const Program::Wait& wait) const {
-      stream_of(wait.lane).wait_for(events[static_cast<std::size_t>(wait.event)]);
+      stream_of(wait.lane).wait_for(events[to_size(wait.event)]);
     }
   };
   const Visitor visitor{stream, arrays, events, exchange};

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 
 namespace paceline::runtime {
 namespace {
@@ -21,7 +22,7 @@ UpdateTable::UpdateTable(std::vector<UpdatedTensor> tensors, bool lars, int thre
   PACELINE_ASSERT(threads >= 1, "somebody works");
   for (const UpdatedTensor& t : tensors_) elements_ = std::max(elements_, t.offset + t.elements);
   const std::size_t most = std::max<std::size_t>(1, elements_ / least_elements_per_thread);
-  workers_ = std::min(static_cast<std::size_t>(threads), most);
+  workers_ = std::min(to_size(threads), most);
   cut();
 }
 
@@ -45,8 +46,7 @@ void UpdateTable::cut() {
       add_blocks(tensor, shared_);
       continue;
     }
-    const auto worker =
-        static_cast<std::size_t>(std::min_element(load.begin(), load.end()) - load.begin());
+    const auto worker = to_size(std::min_element(load.begin(), load.end()) - load.begin());
     load[worker] += elements;
     add_blocks(tensor, own_[worker].emplace_back());
   }

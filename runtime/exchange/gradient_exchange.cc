@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "runtime/collective/executor.h"
 #include "runtime/device/cpu_device.h"
 #include "runtime/device/polling.h"
@@ -94,7 +95,7 @@ struct GradientExchange::State {
         travels(e.traits().ranks > 1),
         in_place(wire == NumberType::fp32 && e.traits().takes.contains(d.fastest())),
         recorder(r) {
-    const auto count = static_cast<std::size_t>(std::max(1, plan.streams));
+    const auto count = to_size(std::max(1, plan.streams));
     for (std::size_t i = 0; i < count; ++i) streams.push_back(device.make_stream());
     stream_free.resize(count);
     add_buckets(plan, parameters);
@@ -105,7 +106,7 @@ struct GradientExchange::State {
       const ExecutorTraits& traits = executor.traits();
       const MemoryKind kind =
           common_kind(device, traits.takes, fmt::format("executor {}", traits.name));
-      flight.wire = device.allocate(static_cast<std::size_t>(elements) * bytes_of(wire), kind);
+      flight.wire = device.allocate(to_size(elements) * bytes_of(wire), kind);
     }
   }
 
@@ -114,15 +115,14 @@ struct GradientExchange::State {
     for (std::size_t i = 0; i < plan.buckets.size(); ++i) {
       const models::Bucket& bucket = plan.buckets[i];
       const std::int64_t offset = next < parameters.size() ? parameters[next].offset : 0;
-      next += static_cast<std::size_t>(bucket.gradient_count);
+      next += to_size(bucket.gradient_count);
       const int stream = static_cast<int>(i % streams.size());
-      buckets.push_back(
-          {.offset = offset,
-           .elements = bucket.elements,
-           .last_parameter = static_cast<int>(next) - 1,
-           .stream = stream,
-           .collective = executor.prepare(plan.schedules[static_cast<std::size_t>(bucket.schedule)],
-                                          bucket.elements, plan.wire, stream)});
+      buckets.push_back({.offset = offset,
+                         .elements = bucket.elements,
+                         .last_parameter = static_cast<int>(next) - 1,
+                         .stream = stream,
+                         .collective = executor.prepare(plan.schedules[to_size(bucket.schedule)],
+                                                        bucket.elements, plan.wire, stream)});
       elements += bucket.elements;
     }
   }
@@ -130,21 +130,19 @@ struct GradientExchange::State {
   // The bucket as it travels.
   [[nodiscard]] ArrayView travelling(const Flight& flight, const BucketPlace& bucket) const {
     const ArrayView all = in_place ? flight.gradients : flight.wire.array(wire);
-    return all.part(static_cast<std::size_t>(bucket.offset),
-                    static_cast<std::size_t>(bucket.elements));
+    return all.part(to_size(bucket.offset), to_size(bucket.elements));
   }
   static ArrayView values(const Flight& flight, const BucketPlace& bucket) {
-    return flight.gradients.part(static_cast<std::size_t>(bucket.offset),
-                                 static_cast<std::size_t>(bucket.elements));
+    return flight.gradients.part(to_size(bucket.offset), to_size(bucket.elements));
   }
   [[nodiscard]] Stream& stream_of(const BucketPlace& bucket) const {
-    return *streams[static_cast<std::size_t>(bucket.stream)];
+    return *streams[to_size(bucket.stream)];
   }
   void record(models::TaskKind kind, const Flight& flight, int bucket, Clock::time_point start,
               Clock::time_point end) const {
     if (recorder != nullptr)
       recorder->record(kind, models::Resource::communication, bucket, flight.iteration, start, end,
-                       buckets[static_cast<std::size_t>(bucket)].stream);
+                       buckets[to_size(bucket)].stream);
   }
 
   // A bucket that was started: on its way until `travelled` is done, and then on its way back into
@@ -198,8 +196,8 @@ struct GradientExchange::State {
 };
 
 void GradientExchange::State::start(Flight& flight, int index) {
-  const BucketPlace& bucket = buckets[static_cast<std::size_t>(index)];
-  Token ready = flight.when[static_cast<std::size_t>(index)];
+  const BucketPlace& bucket = buckets[to_size(index)];
+  Token ready = flight.when[to_size(index)];
   const Clock::time_point before = Clock::now();
   if (!in_place) {
     Stream& stream = stream_of(bucket);
@@ -216,16 +214,16 @@ void GradientExchange::State::start(Flight& flight, int index) {
 }
 
 void GradientExchange::State::begin_landing(InFlight& in) {
-  const BucketPlace& bucket = buckets[static_cast<std::size_t>(in.bucket)];
+  const BucketPlace& bucket = buckets[to_size(in.bucket)];
   // On one stream a collective runs after the one before it.
-  Clock::time_point& free = stream_free[static_cast<std::size_t>(bucket.stream)];
+  Clock::time_point& free = stream_free[to_size(bucket.stream)];
   in.landing_start = Clock::now();
   record(models::TaskKind::all_reduce, *in.flight, in.bucket, std::max(in.start, free),
          in.landing_start);
   free = in.landing_start;
   Stream& stream = stream_of(bucket);
   const ArrayView gradients = values(*in.flight, bucket);
-  std::uint32_t* const found = &in.flight->found()[static_cast<std::size_t>(bucket.stream)];
+  std::uint32_t* const found = &in.flight->found()[to_size(bucket.stream)];
   if (in_place)
     stream.start(FindNotFinite{gradients, found});
   else
@@ -259,7 +257,7 @@ bool GradientExchange::State::start_ready() {
     {
       const std::lock_guard lock(mutex);
       for (std::int64_t i = finished; i < begun && flight == nullptr; ++i) {
-        Flight& candidate = flights[static_cast<std::size_t>(i % most_under_way)];
+        Flight& candidate = flights[to_size(i % most_under_way)];
         if (candidate.started == static_cast<int>(buckets.size())) continue;
         if (candidate.started == candidate.ready) return any;
         flight = &candidate;
@@ -293,7 +291,7 @@ void GradientExchange::State::run() {
   ::pthread_setname_np(::pthread_self(), "communication");
   const auto has_ready = [this] {
     for (std::int64_t i = finished; i < begun; ++i) {
-      const Flight& flight = flights[static_cast<std::size_t>(i % most_under_way)];
+      const Flight& flight = flights[to_size(i % most_under_way)];
       if (flight.started < flight.ready) return true;
     }
     return false;
@@ -376,8 +374,7 @@ bool GradientExchange::is_back() const {
   PACELINE_ASSERT(under_way() > 0, "an iteration is under way");
   if (!state_->travels) return true;
   const std::lock_guard lock(state_->mutex);
-  const Flight& oldest =
-      state_->flights[static_cast<std::size_t>(state_->finished % most_under_way)];
+  const Flight& oldest = state_->flights[to_size(state_->finished % most_under_way)];
   return state_->failure != nullptr || oldest.done == static_cast<int>(state_->buckets.size());
 }
 
@@ -390,7 +387,7 @@ void GradientExchange::begin(const ArrayView& gradients, std::int64_t iteration)
   PACELINE_ASSERT(gradients.kind == state.device.fastest(),
                   "gradients are in the memory that the device is fastest in");
   const std::lock_guard lock(state.mutex);
-  Flight& flight = state.flights[static_cast<std::size_t>(state.begun % most_under_way)];
+  Flight& flight = state.flights[to_size(state.begun % most_under_way)];
   flight.gradients = gradients;
   flight.iteration = iteration;
   flight.ready = flight.started = flight.done = 0;
@@ -403,10 +400,10 @@ void GradientExchange::ready(int parameter, const Token& when) {
   State& state = *state_;
   const int buckets = static_cast<int>(state.buckets.size());
   const int before = state.produced;
-  Flight& flight = state.flights[static_cast<std::size_t>((state.begun - 1) % most_under_way)];
+  Flight& flight = state.flights[to_size((state.begun - 1) % most_under_way)];
   while (state.produced < buckets &&
-         state.buckets[static_cast<std::size_t>(state.produced)].last_parameter <= parameter) {
-    flight.when[static_cast<std::size_t>(state.produced)] = when;
+         state.buckets[to_size(state.produced)].last_parameter <= parameter) {
+    flight.when[to_size(state.produced)] = when;
     ++state.produced;
   }
   const bool releases =
@@ -420,7 +417,7 @@ void GradientExchange::ready(int parameter, const Token& when) {
 GradientExchange::Outcome GradientExchange::finish() {
   State& state = *state_;
   PACELINE_ASSERT(under_way() > 0, "an iteration is under way");
-  Flight& flight = state.flights[static_cast<std::size_t>(state.finished % most_under_way)];
+  Flight& flight = state.flights[to_size(state.finished % most_under_way)];
   if (!state.travels) {
     ++state.finished;
     Stream& stream = *state.streams.front();

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "models/network/shape_inference.h"
 
 namespace paceline::runtime {
@@ -11,7 +12,7 @@ namespace paceline::runtime {
 int count_classes(const models::Network& network) {
   const int logits = network.layers().back().inputs.front();
   if (logits == models::network_input) return static_cast<int>(network.input().channels);
-  return static_cast<int>(models::infer_shapes(network)[static_cast<std::size_t>(logits)].channels);
+  return static_cast<int>(models::infer_shapes(network)[to_size(logits)].channels);
 }
 
 void check_options(const TrainableNetworkOptions& options) {
@@ -23,7 +24,7 @@ void check_options(const TrainableNetworkOptions& options) {
 
 void check_batch(const NetworkTraits& traits, std::size_t input_elements,
                  std::span<const float> images, std::span<const std::int32_t> labels, Pass pass) {
-  const auto batch = static_cast<std::size_t>(traits.batch);
+  const auto batch = to_size(traits.batch);
   PACELINE_ASSERT(
       pass == Pass::training ? labels.size() == batch : !labels.empty() && labels.size() <= batch,
       "a training pass has a whole batch, an evaluation 1 to a batch");

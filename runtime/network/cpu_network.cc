@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "runtime/network/batch.h"
 #include "runtime/network/onednn/compiler.h"
 
@@ -60,11 +61,11 @@ class CpuNetwork::Implementation {
     compile(network);
     stream_ = dnnl::stream(compiled_.engine);
     traits_.classes = count_classes(network);
-    input_elements_ = static_cast<std::size_t>(network.input().elements());
+    input_elements_ = to_size(network.input().elements());
     labels_.reserve(batch());
   }
 
-  [[nodiscard]] std::size_t batch() const { return static_cast<std::size_t>(options_.batch); }
+  [[nodiscard]] std::size_t batch() const { return to_size(options_.batch); }
   [[nodiscard]] const NetworkTraits& traits() const { return traits_; }
   [[nodiscard]] const std::vector<ParameterPlace>& places() const { return traits_.parameters; }
   [[nodiscard]] std::span<float> statistics() { return compiled_.statistics; }
@@ -76,7 +77,7 @@ class CpuNetwork::Implementation {
     const ThreadCount threads(options_.threads);
     onednn::Call call{.stream = stream_};
     for (int i = first; i < first + count; ++i) {
-      const auto index = static_cast<std::size_t>(i);
+      const auto index = to_size(i);
       onednn::WorkingCopies& copies = compiled_.working_copies.at(index);
       // oneDNN takes what it reads as not const, too.
       copies.source.set_data_handle(const_cast<float*>(weights.data() + places()[index].offset));
@@ -118,8 +119,7 @@ class CpuNetwork::Implementation {
                       .loss_scale = loss_scale,
                       .gradients = gradients};
     for (auto& [parameter, memory] : compiled_.gradients_in_place)
-      memory.set_data_handle(gradients.data() +
-                             places()[static_cast<std::size_t>(parameter)].offset);
+      memory.set_data_handle(gradients.data() + places()[to_size(parameter)].offset);
     for (std::size_t i = compiled_.layers.size(); i-- > 0;) {
       const onednn::LayerProgram& layer = compiled_.layers[i];
       began(true, i);

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "models/base/seeds.h"
+#include "models/base/to_size.h"
 
 namespace paceline::runtime {
 
@@ -23,7 +24,7 @@ void drop_out(const DropoutMask& mask, std::span<const float> source, std::span<
   const auto count = static_cast<std::ptrdiff_t>(source.size());
 #pragma omp parallel for schedule(static)
   for (std::ptrdiff_t i = 0; i < count; ++i) {
-    const auto index = static_cast<std::size_t>(i);
+    const auto index = to_size(i);
     const std::uint64_t draw = mixed_seed(start, index) >> 11;
     target[index] = draw < dropped ? 0.0F : factor * source[index];
   }

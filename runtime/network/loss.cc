@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/base/to_size.h"
+
 namespace paceline::runtime {
 namespace {
 
@@ -34,7 +36,7 @@ PassOutcome softmax_cross_entropy(std::span<const float> logits, std::size_t cla
   PassOutcome outcome;
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const std::span<const float> of_sample = logits.subspan(i * classes, classes);
-    const auto label = static_cast<std::size_t>(labels[i]);
+    const auto label = to_size(labels[i]);
     const float largest = *std::max_element(of_sample.begin(), of_sample.end());
     outcome.loss += std::log(sum_of_exponentials(of_sample, largest)) +
                     (static_cast<double>(largest) - static_cast<double>(of_sample[label]));
@@ -52,7 +54,7 @@ void softmax_cross_entropy_gradient(std::span<const float> logits, std::size_t c
   const double factor = static_cast<double>(scale) / static_cast<double>(labels.size());
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const std::span<const float> of_sample = logits.subspan(i * classes, classes);
-    const auto label = static_cast<std::size_t>(labels[i]);
+    const auto label = to_size(labels[i]);
     const float largest = *std::max_element(of_sample.begin(), of_sample.end());
     const double sum = sum_of_exponentials(of_sample, largest);
     for (std::size_t c = 0; c < classes; ++c) {

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 
 namespace paceline::runtime {
 namespace {
@@ -22,7 +23,7 @@ int MemoryPlan::add(std::size_t bytes) {
 }
 
 void MemoryPlan::use(int block, int time) {
-  Block& used = blocks_.at(static_cast<std::size_t>(block));
+  Block& used = blocks_.at(to_size(block));
   const bool is_new = used.last < used.first;
   used.first = is_new ? time : std::min(used.first, time);
   used.last = is_new ? time : std::max(used.last, time);
@@ -54,7 +55,7 @@ void MemoryPlan::place() {
 }
 
 std::size_t MemoryPlan::offset(int block) const {
-  return blocks_.at(static_cast<std::size_t>(block)).offset;
+  return blocks_.at(to_size(block)).offset;
 }
 
 std::size_t MemoryPlan::bytes_unshared() const {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "models/base/random.h"
+#include "models/base/to_size.h"
 #include "runtime/network/trainable_network.h"
 
 namespace paceline::runtime {
@@ -22,7 +23,7 @@ std::vector<int> depths(const models::Network& network) {
   for (const models::Layer& layer : network.layers()) {
     int depth = 0;
     for (const int input : layer.inputs)
-      if (input >= 0) depth = std::max(depth, result[static_cast<std::size_t>(input)] + 1);
+      if (input >= 0) depth = std::max(depth, result[to_size(input)] + 1);
     result.push_back(depth);
   }
   return result;
@@ -39,11 +40,11 @@ std::vector<bool> last_norms_of_blocks(const models::Network& network) {
     int deepest = models::network_input;
     for (const int input : layer.inputs) {
       if (input < 0) continue;
-      const auto index = static_cast<std::size_t>(input);
+      const auto index = to_size(input);
       if (!std::holds_alternative<models::BatchNorm>(layers[index].kind)) continue;
-      if (deepest < 0 || depth[index] > depth[static_cast<std::size_t>(deepest)]) deepest = input;
+      if (deepest < 0 || depth[index] > depth[to_size(deepest)]) deepest = input;
     }
-    if (deepest >= 0) result[static_cast<std::size_t>(deepest)] = true;
+    if (deepest >= 0) result[to_size(deepest)] = true;
   }
   return result;
 }
@@ -102,14 +103,13 @@ std::vector<float> initial_weights(const models::Network& network, const Initial
   const std::vector<ParameterPlace> places = parameter_places(network);
   const std::vector<bool> ends_block = last_norms_of_blocks(network);
   const auto elements = places.empty() ? 0 : places.back().offset + places.back().elements;
-  std::vector<float> weights(static_cast<std::size_t>(elements), 0.0F);
+  std::vector<float> weights(to_size(elements), 0.0F);
   Random random(how.seed);
   double bound_of_fan_in = 0;  // of the fully connected layer at hand
   // Layers are taken in the order of declaration, so that a weight comes before its bias.
   for (auto place = places.rbegin(); place != places.rend(); ++place) {
-    const std::span<float> values(weights.data() + place->offset,
-                                  static_cast<std::size_t>(place->elements));
-    const auto layer = static_cast<std::size_t>(place->layer);
+    const std::span<float> values(weights.data() + place->offset, to_size(place->elements));
+    const auto layer = to_size(place->layer);
     const bool convolves =
         std::holds_alternative<models::Convolution>(network.layers()[layer].kind);
     if (place->role == ParameterRole::gamma) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "models/base/to_size.h"
 #include "runtime/tensor/kernels.h"
 
 namespace paceline::runtime {
@@ -16,7 +17,7 @@ void round_to(models::NumberType type, std::span<float> values) {
   const auto parts = static_cast<std::ptrdiff_t>((values.size() + part - 1) / part);
 #pragma omp parallel for schedule(static)
   for (std::ptrdiff_t i = 0; i < parts; ++i) {
-    const std::size_t first = static_cast<std::size_t>(i) * part;
+    const std::size_t first = to_size(i) * part;
     const std::span<float> rounded = values.subspan(first, std::min(part, values.size() - first));
     std::array<Half, part> halves;  // the last part fills only its start
     cast_from_fp32(rounded, type, halves.data());

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "models/base/to_size.h"
+
 namespace paceline::runtime {
 namespace {
 
@@ -12,14 +14,14 @@ void for_each_element(const UnevenPool& pool, std::int64_t plane, F f) {
   const auto out_height = static_cast<std::int64_t>(pool.rows.size());
   const auto out_width = static_cast<std::int64_t>(pool.columns.size());
   for (std::int64_t y = 0; y < out_height; ++y) {
-    const PoolWindow& rows = pool.rows[static_cast<std::size_t>(y)];
+    const PoolWindow& rows = pool.rows[to_size(y)];
     for (std::int64_t x = 0; x < out_width; ++x) {
-      const PoolWindow& columns = pool.columns[static_cast<std::size_t>(x)];
+      const PoolWindow& columns = pool.columns[to_size(x)];
       const std::int64_t to = (plane * out_height + y) * out_width + x;
       for (std::int64_t row = rows.first; row < rows.end; ++row)
         for (std::int64_t column = columns.first; column < columns.end; ++column)
-          f(static_cast<std::size_t>((plane * pool.in.height + row) * pool.in.width + column),
-            static_cast<std::size_t>(to), rows.count * columns.count);
+          f(to_size((plane * pool.in.height + row) * pool.in.width + column), to_size(to),
+            rows.count * columns.count);
     }
   }
 }

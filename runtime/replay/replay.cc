@@ -11,6 +11,7 @@
 #include <deque>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "runtime/exchange/gradient_exchange.h"
 #include "runtime/network/trainable_network.h"
 
@@ -56,8 +57,7 @@ class Player {
         lag_(request.plan.overlap == models::Overlap::double_buffered ? 1 : 0) {
     const std::int64_t elements =
         places_.empty() ? 0 : places_.back().offset + places_.back().elements;
-    for (int i = 0; i <= lag_; ++i)
-      gradients_[static_cast<std::size_t>(i)].assign(static_cast<std::size_t>(elements), 1.0F);
+    for (int i = 0; i <= lag_; ++i) gradients_[to_size(i)].assign(to_size(elements), 1.0F);
   }
 
   ReplayOutcome play() {
@@ -81,7 +81,7 @@ class Player {
   // The number that the recorder knows an iteration by: it counts from the first that is reported.
   [[nodiscard]] std::int64_t numbered(int iteration) const { return iteration - request_.warm_up; }
   std::vector<float>& gradients(int iteration) {
-    return gradients_[static_cast<std::size_t>(lag_ == 0 ? 0 : iteration % 2)];
+    return gradients_[to_size(lag_ == 0 ? 0 : iteration % 2)];
   }
 
   Seconds iterate(int iteration) {

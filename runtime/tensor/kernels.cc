@@ -9,6 +9,7 @@
 
 #include "models/base/error.h"
 #include "models/base/names.h"
+#include "models/base/to_size.h"
 #include "runtime/tensor/kernel_forms.h"
 
 namespace paceline::runtime {
@@ -58,7 +59,7 @@ struct Forms {
     };
     // "portable" is never better than the one that is named.
     const auto kept = std::find_if_not(list.begin(), list.end(), is_better);
-    count -= static_cast<std::size_t>(kept - list.begin());
+    count -= to_size(kept - list.begin());
     std::rotate(list.begin(), kept, list.end());
   }
 

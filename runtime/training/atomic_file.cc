@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 
 namespace paceline::runtime {
 namespace {
@@ -73,7 +74,7 @@ void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) fail();
     offset += static_cast<std::uint64_t>(count);
-    bytes = bytes.subspan(static_cast<std::size_t>(count));
+    bytes = bytes.subspan(to_size(count));
   }
 }
 

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "runtime/training/atomic_file.h"
 
 namespace paceline::runtime {
@@ -30,7 +31,7 @@ std::string host_name() {
 std::string first_line(int descriptor) {
   std::array<char, 512> room = {};
   const ssize_t got = ::pread(descriptor, room.data(), room.size(), 0);
-  const std::string text(room.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
+  const std::string text(room.data(), got > 0 ? to_size(got) : 0);
   return text.substr(0, text.find('\n'));
 }
 

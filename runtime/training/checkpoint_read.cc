@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "runtime/training/checkpoint.h"
 #include "runtime/training/checkpoint_format.h"
 
@@ -87,7 +88,7 @@ class FileSource : public Source {
       if (count < 0)
         throw error(std::string("it cannot be read: ") + std::strerror(errno), another);
       if (count == 0) throw error("it became shorter while it was read", "read it again");
-      target = target.subspan(static_cast<std::size_t>(count));
+      target = target.subspan(to_size(count));
     }
   }
 
@@ -105,8 +106,8 @@ InputError cut_short(const Source& source, const std::string& what, std::uint64_
 CheckpointStart read_start(Source& source) {
   CheckpointStart start{};
   const auto bytes = std::as_writable_bytes(std::span(&start, 1));
-  source.read(bytes.first(static_cast<std::size_t>(std::min<std::uint64_t>(32, source.size()))));
-  const auto begun = static_cast<std::size_t>(std::min<std::uint64_t>(8, source.size()));
+  source.read(bytes.first(to_size(std::min<std::uint64_t>(32, source.size()))));
+  const auto begun = to_size(std::min<std::uint64_t>(8, source.size()));
   if (begun == 0 ||
       std::string_view(start.magic.data(), begun) != checkpoint_magic.substr(0, begun))
     throw source.error("this is no checkpoint", "give a file that `paceline train` wrote");
@@ -150,7 +151,7 @@ void check_size(const Source& source, const CheckpointHeader& header, std::uint6
 }
 
 std::vector<float> read_array(Source& source, const ArrayEntry& entry) {
-  std::vector<float> values(static_cast<std::size_t>(entry.elements));
+  std::vector<float> values(to_size(entry.elements));
   Checksummer summer;
   for (auto left = std::as_writable_bytes(std::span(values)); !left.empty();) {
     const auto piece = left.first(std::min(left.size(), checkpoint_piece));

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "runtime/device/cpu_device.h"
 
 namespace paceline::runtime {
@@ -29,8 +30,8 @@ Optimizer::Optimizer(Device& device, const OptimizerRecipe& recipe,
   std::vector<UpdatedTensor> tensors;
   for (const ParameterPlace& parameter : parameters) {
     const double decay = decays(parameter) ? recipe_.weight_decay : 0;
-    tensors.push_back({.offset = static_cast<std::size_t>(parameter.offset),
-                       .elements = static_cast<std::size_t>(parameter.elements),
+    tensors.push_back({.offset = to_size(parameter.offset),
+                       .elements = to_size(parameter.elements),
                        .decay = static_cast<float>(decay),
                        .has_own_rate = has_own_rate(parameter)});
   }

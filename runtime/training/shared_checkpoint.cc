@@ -12,6 +12,7 @@
 
 #include "models/base/error.h"
 #include "models/base/first_difference.h"
+#include "models/base/to_size.h"
 #include "runtime/channel/messages.h"
 #include "runtime/training/job_description.h"
 
@@ -132,9 +133,9 @@ std::vector<float> SharedCheckpoint::take(const std::string& name, std::size_t e
 }
 
 std::vector<float> SharedCheckpoint::take_own(const std::string& name, std::size_t elements) const {
-  const std::vector<float> all = take(name, elements * static_cast<std::size_t>(channel_.ranks()));
+  const std::vector<float> all = take(name, elements * to_size(channel_.ranks()));
   const std::span<const float> own =
-      std::span(all).subspan(elements * static_cast<std::size_t>(channel_.rank()), elements);
+      std::span(all).subspan(elements * to_size(channel_.rank()), elements);
   return {own.begin(), own.end()};
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "models/collective/algorithms.h"
 #include "runtime/channel/messages.h"
 #include "runtime/collective/executor.h"
@@ -318,7 +319,7 @@ void Training::agree_on_stop() {
                                    double_buffered() ? least_stride_double_buffered : 1.0, 1e6);
   // The number of ranks that are asked for each reason; that for none is not read. Last the stride.
   std::array<double, stop_reasons + 1> sums = {};
-  sums[static_cast<std::size_t>(asked)] = 1;
+  sums[to_size(asked)] = 1;
   sums[stop_reasons] = rank_ == 0 ? stride : 0;
   sum_over_ranks(channel_, sums);
   for (std::size_t reason = 1; reason < stop_reasons; ++reason) {
@@ -341,7 +342,7 @@ void Training::iterate(const Batch& batch, const Phase& phase, Seconds input) {
                        static_cast<double>(position_.batch) / static_cast<double>(whole(phase));
   network_->start_forward(batch.images, batch.labels, Pass::training,
                           dropout_seed(recipe_.seed, position_.iteration, rank_));
-  const std::size_t slot = double_buffered() ? static_cast<std::size_t>(begun_ % 2) : 0;
+  const std::size_t slot = double_buffered() ? to_size(begun_ % 2) : 0;
   ++begun_;
   scales_[slot] = static_cast<float>(loss_scale_.scale);  // as a checkpoint keeps it
   exchange_->begin(gradients_[slot], done_);
@@ -404,7 +405,7 @@ GradientExchange::Outcome Training::update(double rate, double epoch) {
     pending_.reset();
     travel.finite = is_finite(gradients_[slot]);
   } else {
-    if (double_buffered()) slot = static_cast<std::size_t>((begun_ - exchange_->under_way()) % 2);
+    if (double_buffered()) slot = to_size((begun_ - exchange_->under_way()) % 2);
     travel = exchange_->finish();
   }
   const Clock::time_point start = Clock::now();
@@ -432,7 +433,7 @@ void Training::settle() {
   PACELINE_ASSERT(double_buffered() && exchange_->under_way() == 1,
                   "only double buffering leaves gradients to the next iteration");
   static_cast<void>(exchange_->finish());
-  pending_ = static_cast<std::size_t>((begun_ - 1) % 2);
+  pending_ = to_size((begun_ - 1) % 2);
 }
 
 void Training::report_epoch() {

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "runtime/device/polling.h"
 #include "runtime/transport/mpi_connections.h"
 #include "runtime/transport/patience.h"
@@ -62,7 +63,7 @@ std::string text_of(int error) {
   std::array<char, MPI_MAX_ERROR_STRING> text{};
   int length = 0;
   MPI_Error_string(error, text.data(), &length);
-  return std::string(text.data(), static_cast<std::size_t>(length));
+  return std::string(text.data(), to_size(length));
 }
 
 void check(int error, const char* operation) {
@@ -135,7 +136,7 @@ class MpiTransport final : public Transport {
   [[nodiscard]] Request post_send(int stream, int to, std::span<const std::byte> message) override {
     MPI_Request request = MPI_REQUEST_NULL;
     checked(MPI_Isend(message.data(), count_of(message.size()), MPI_BYTE, to, 0,
-                      communicators_[static_cast<std::size_t>(stream)], &request),
+                      communicators_[to_size(stream)], &request),
             to, true);
     if (request == done_at_once_) return {};
     return kept(request, to, true, message.size());
@@ -144,7 +145,7 @@ class MpiTransport final : public Transport {
   [[nodiscard]] Request post_receive(int stream, int from, std::span<std::byte> room) override {
     MPI_Request request = MPI_REQUEST_NULL;
     checked(MPI_Irecv(room.data(), count_of(room.size()), MPI_BYTE, from, 0,
-                      communicators_[static_cast<std::size_t>(stream)], &request),
+                      communicators_[to_size(stream)], &request),
             from, false);
     return kept(request, from, false, room.size());
   }

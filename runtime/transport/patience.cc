@@ -6,17 +6,17 @@
 #include <chrono>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 
 namespace paceline::runtime {
 
-Patience::Patience(Seconds patience, int ranks)
-    : patience_(patience), heard_(static_cast<std::size_t>(ranks), 0) {}
+Patience::Patience(Seconds patience, int ranks) : patience_(patience), heard_(to_size(ranks), 0) {}
 
 void Patience::expect(int peer, bool sends, Mark& mark) {
   const std::int64_t now = std::chrono::duration_cast<std::chrono::nanoseconds>(
                                std::chrono::steady_clock::now().time_since_epoch())
                                .count();
-  const std::uint64_t heard = heard_[static_cast<std::size_t>(peer)];
+  const std::uint64_t heard = heard_[to_size(peer)];
   if (mark.since_ns == 0 || mark.heard != heard) {
     mark = {now, heard};
   } else if (static_cast<double>(now - mark.since_ns) * 1e-9 > patience_.value()) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "models/base/to_size.h"
 #include "models/base/units.h"
 #include "runtime/transport/lost_rank.h"
 
@@ -23,7 +24,7 @@ class Patience {
   Patience(Seconds patience, int ranks);
 
   // A message to or from the peer is done.
-  void heard(int peer) { ++heard_[static_cast<std::size_t>(peer)]; }
+  void heard(int peer) { ++heard_[to_size(peer)]; }
   // A message is not done. Looks at the clock in one call of 256. Throws as expect() does.
   void missed(int peer, bool sends, Mark& mark) {
     if (++misses_ % 256 == 0) expect(peer, sends, mark);

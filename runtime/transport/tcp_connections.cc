@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "runtime/transport/lost_rank.h"
 #include "runtime/transport/tcp_address.h"
 #include "runtime/transport/tcp_introductions.h"
@@ -105,10 +106,7 @@ std::vector<Socket> listen_at_all(const std::vector<Address>& addresses) {
 
 struct Meeting::State {
   State(const Rendezvous& place, const JobIdentity& identity, int r, int n, Seconds p)
-      : description(identity.description),
-        patience(p),
-        sockets(static_cast<std::size_t>(n)),
-        addresses(static_cast<std::size_t>(n)) {
+      : description(identity.description), patience(p), sockets(to_size(n)), addresses(to_size(n)) {
     self.rank = r;
     self.ranks = n;
     if (n == 1) return;
@@ -156,7 +154,7 @@ struct Meeting::State {
                                                               : Outcome::welcome;
   }
   void take(const Hello& caller, Socket socket) {
-    Address& address = addresses[static_cast<std::size_t>(caller.rank)];
+    Address& address = addresses[to_size(caller.rank)];
     address = peer_address(socket);
     address.set_port(static_cast<std::uint16_t>(caller.port));
     socket_of(caller.rank) = std::move(socket);
@@ -198,8 +196,7 @@ struct Meeting::State {
     hear_verdict();
     std::vector<Connections> made = connect(0, 1, 1);
     for (int other = 1; other < self.ranks; ++other) {
-      if (other != self.rank)
-        socket_of(other) = std::move(made[0][static_cast<std::size_t>(other)]);
+      if (other != self.rank) socket_of(other) = std::move(made[0][to_size(other)]);
     }
   }
 
@@ -252,9 +249,9 @@ struct Meeting::State {
   // Connections with all peers of at least rank `lowest`, in lanes first_lane and on.
   [[nodiscard]] std::vector<Connections> connect(int first_lane, int count, int lowest) {
     std::vector<Connections> made;
-    for (int i = 0; i < count; ++i) made.emplace_back(static_cast<std::size_t>(self.ranks));
+    for (int i = 0; i < count; ++i) made.emplace_back(to_size(self.ranks));
     const auto place_of = [&](int lane, int other) -> Socket& {
-      return made[static_cast<std::size_t>(lane - first_lane)][static_cast<std::size_t>(other)];
+      return made[to_size(lane - first_lane)][to_size(other)];
     };
     int missing = (self.ranks - 1 - (lowest == 0 ? 0 : 1)) * count;
     const auto put = [&](int lane, int other, Socket socket) {
@@ -283,7 +280,7 @@ struct Meeting::State {
             {.to = other,
              .lane = lane,
              .purpose = Purpose::peer,
-             .places = {addresses[static_cast<std::size_t>(other)]},
+             .places = {addresses[to_size(other)]},
              .what = fmt::format("connect to rank {}", other)},
             [&put, lane, other](Socket socket) { put(lane, other, std::move(socket)); });
     }
@@ -301,7 +298,7 @@ struct Meeting::State {
     std::vector<int> absent;
     for (int other = self.rank + 1; other < self.ranks; ++other) {
       const auto is_absent = [other](const Connections& lane) {
-        return !lane[static_cast<std::size_t>(other)].is_open();
+        return !lane[to_size(other)].is_open();
       };
       if (std::ranges::any_of(made, is_absent)) absent.push_back(other);
     }
@@ -311,7 +308,7 @@ struct Meeting::State {
                     fmt::join(absent, ", "), patience.value(), refused));
   }
 
-  [[nodiscard]] Socket& socket_of(int peer) { return sockets[static_cast<std::size_t>(peer)]; }
+  [[nodiscard]] Socket& socket_of(int peer) { return sockets[to_size(peer)]; }
   void expect(End end, int peer, bool sends) const {
     if (end == End::gone) throw_lost(peer, sends, "it is gone");
     if (end == End::silent)

@@ -19,6 +19,7 @@
 
 #include "models/base/error.h"
 #include "models/base/first_difference.h"
+#include "models/base/to_size.h"
 #include "runtime/transport/lost_rank.h"
 #include "runtime/transport/rendezvous_secret.h"
 
@@ -40,7 +41,7 @@ bool send_some(const Socket& socket, Handshake& shake) {
     const int sent = write_some(socket, shake.unsent());
     if (sent < 0) return false;
     if (sent == 0) break;
-    shake.sent(static_cast<std::size_t>(sent));
+    shake.sent(to_size(sent));
   }
   return true;
 }
@@ -191,7 +192,7 @@ void Introductions::serve(Incoming& incoming) {
       return;
     }
     if (incoming.drains) continue;
-    shake.came(static_cast<std::size_t>(got));
+    shake.came(to_size(got));
     if (shake.fault() != Fault::none) {
       refuse(incoming, shake.fault());
       incoming.drains = !shake.unsent().empty();
@@ -316,7 +317,7 @@ void Introductions::exchange(Outgoing& outgoing) {
     const int got = is_there ? read_some(outgoing.socket, shake.room()) : -1;
     if (got == 0) return;
     if (got < 0) return try_again(outgoing, "what listens there has closed the connection");
-    shake.came(static_cast<std::size_t>(got));
+    shake.came(to_size(got));
     if (shake.is_welcome()) {
       outgoing.ended = true;
       outgoing.made(std::move(outgoing.socket));

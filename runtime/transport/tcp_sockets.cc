@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "models/base/to_size.h"
+
 namespace paceline::runtime::tcp {
 namespace {
 
@@ -71,7 +73,7 @@ End write_all(const Socket& socket, std::span<const std::byte> bytes, Seconds pa
     const int sent = write_some(socket, bytes);
     if (sent < 0) return End::gone;
     if (sent == 0 && !becomes_ready(socket.get(), POLLOUT, patience)) return End::silent;
-    bytes = bytes.subspan(static_cast<std::size_t>(sent));
+    bytes = bytes.subspan(to_size(sent));
   }
   return End::done;
 }
@@ -81,7 +83,7 @@ End read_all(const Socket& socket, std::span<std::byte> bytes, Seconds patience)
     const int got = read_some(socket, bytes);
     if (got < 0) return End::gone;
     if (got == 0 && !becomes_ready(socket.get(), POLLIN, patience)) return End::silent;
-    bytes = bytes.subspan(static_cast<std::size_t>(got));
+    bytes = bytes.subspan(to_size(got));
   }
   return End::done;
 }

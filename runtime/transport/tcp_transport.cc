@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "runtime/transport/patience.h"
 
 namespace paceline::runtime {
@@ -116,13 +117,11 @@ class TcpTransport final : public Transport {
 
  private:
   [[nodiscard]] int peer_of(std::size_t link) const {
-    return static_cast<int>(link % static_cast<std::size_t>(traits_.ranks));
+    return static_cast<int>(link % to_size(traits_.ranks));
   }
 
   [[nodiscard]] Request post(int stream, int peer, bool sends, std::span<std::byte> memory) {
-    const std::size_t index =
-        static_cast<std::size_t>(stream) * static_cast<std::size_t>(traits_.ranks) +
-        static_cast<std::size_t>(peer);
+    const std::size_t index = to_size(stream) * to_size(traits_.ranks) + to_size(peer);
     if (first_free_ == 0) {
       slots_.emplace_back();
       first_free_ = static_cast<std::uint32_t>(slots_.size() - 1);
@@ -187,7 +186,7 @@ class TcpTransport final : public Transport {
   }
   static bool came(Link& link, Slot& slot, ssize_t bytes, bool sends) {
     if (bytes > 0 || (bytes == 0 && sends)) {
-      slot.moved += static_cast<std::size_t>(bytes);
+      slot.moved += to_size(bytes);
       return bytes > 0;
     }
     if (bytes == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) link.gone = true;

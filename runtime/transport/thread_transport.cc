@@ -21,6 +21,7 @@
 #include <thread>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "runtime/transport/patience.h"
 
 namespace paceline::runtime {
@@ -74,16 +75,13 @@ struct Group {
   Group(int rank_count, int stream_count)
       : ranks(rank_count),
         streams(stream_count),
-        states(static_cast<std::size_t>(rank_count)),
-        lanes(static_cast<std::size_t>(stream_count) * states.size() * states.size()) {}
+        states(to_size(rank_count)),
+        lanes(to_size(stream_count) * states.size() * states.size()) {}
 
   [[nodiscard]] Lane& lane(int stream, int from, int to) {
-    return lanes[(static_cast<std::size_t>(stream) * states.size() +
-                  static_cast<std::size_t>(from)) *
-                     states.size() +
-                 static_cast<std::size_t>(to)];
+    return lanes[(to_size(stream) * states.size() + to_size(from)) * states.size() + to_size(to)];
   }
-  [[nodiscard]] RankState& state(int rank) { return states[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] RankState& state(int rank) { return states[to_size(rank)]; }
 
   int ranks;
   int streams;

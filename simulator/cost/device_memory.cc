@@ -7,6 +7,7 @@
 #include <map>
 #include <vector>
 
+#include "models/base/to_size.h"
 #include "models/plan/k_fac.h"
 
 namespace paceline::simulator {
@@ -39,7 +40,7 @@ Bytes buffer_bytes(const models::Plan& plan) {
   std::vector<Bytes> sizes;
   sizes.reserve(plan.buckets.size());
   for (const models::Bucket& bucket : plan.buckets) sizes.push_back(plan.bytes(bucket));
-  const auto travelling = std::min(sizes.size(), static_cast<std::size_t>(plan.streams));
+  const auto travelling = std::min(sizes.size(), to_size(plan.streams));
   std::partial_sort(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(travelling),
                     sizes.end(), std::greater<>());
   Bytes sum{0};

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/base/to_size.h"
 #include "simulator/cost/prior.h"
 
 namespace paceline::simulator {
@@ -57,8 +58,8 @@ ComputeTimes with_tasks(ComputeTimes compute, const models::NetworkWork& network
   if (plan.ranks == 1 || !other || other->system != models::System::byte_scheduler) return compute;
   const Seconds task{at(byte_scheduler_task_s, bound, false)};
   for (const models::Bucket& bucket : plan.buckets) {
-    const auto gradient = static_cast<std::size_t>(bucket.first_gradient);
-    const auto layer = static_cast<std::size_t>(network.gradients[gradient].layer);
+    const auto gradient = to_size(bucket.first_gradient);
+    const auto layer = to_size(network.gradients[gradient].layer);
     compute.layers[layer].forward += task;
     if (!compute.beside_traffic.empty()) compute.beside_traffic[layer].forward += task;
   }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "models/plan/k_fac.h"
 
 namespace paceline::simulator {
@@ -38,7 +39,7 @@ class Kfac {
     times.factors.resize(request_.network.layers.size());
     times.earlier_g.resize(request_.network.layers.size());
     for (const FisherBlock& block : blocks_) {
-      const auto layer = static_cast<std::size_t>(block.layer);
+      const auto layer = to_size(block.layer);
       const LayerTime factors = factors_of(block);
       times.factors[layer] = factors;
       if (factors.forward > Seconds{0})
@@ -60,7 +61,7 @@ class Kfac {
 
   [[nodiscard]] LayerTime factors_of(const FisherBlock& block) const {
     if (block.outputs == 0) return {};
-    const models::LayerWork& layer = request_.network.layers[static_cast<std::size_t>(block.layer)];
+    const models::LayerWork& layer = request_.network.layers[to_size(block.layer)];
     const Bytes element = models::element_size(request_.precision);
     const double samples = request_.batch_per_rank;
     const auto groups = static_cast<double>(block.groups);

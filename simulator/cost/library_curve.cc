@@ -11,6 +11,7 @@
 
 #include "models/base/interval.h"
 #include "models/base/parse_units.h"
+#include "models/base/to_size.h"
 
 namespace paceline::simulator {
 namespace {
@@ -27,7 +28,7 @@ std::span<const std::string_view> names_of(models::Library library) {
 // The place of the curve's library in that list, or its length if it is not there.
 std::size_t rank_of_name(const CalibratedCurve& curve, models::Library library) {
   const auto names = names_of(library);
-  return static_cast<std::size_t>(std::ranges::find(names, curve.library) - names.begin());
+  return to_size(std::ranges::find(names, curve.library) - names.begin());
 }
 
 // Whether the curve is one of the library's all-reduces, between two ranks at least.

@@ -12,6 +12,7 @@
 
 #include "models/base/error.h"
 #include "models/base/names.h"
+#include "models/base/to_size.h"
 #include "models/cluster/placement.h"
 
 namespace paceline::simulator {
@@ -24,10 +25,10 @@ constexpr double giga = 1e9;
 constexpr double micro = 1e-6;
 
 std::size_t index(NcclAlgorithm algorithm) {
-  return static_cast<std::size_t>(algorithm);
+  return to_size(algorithm);
 }
 std::size_t index(NcclProtocol protocol) {
-  return static_cast<std::size_t>(protocol);
+  return to_size(protocol);
 }
 
 NcclGeneration generation(int capability) {
@@ -273,8 +274,8 @@ bool NcclModel::offers_ll128() const {
 double NcclModel::bus_bandwidth(NcclAlgorithm algorithm, NcclProtocol protocol) const {
   const NcclGraph& graph = graphs_[index(algorithm)];
   const auto& share = tables_.efficiency;
-  const auto gpu = static_cast<std::size_t>(generation(compute_capability_));
-  const auto by_nodes = static_cast<std::size_t>(std::min(nodes_, 3) - 1);
+  const auto gpu = to_size(generation(compute_capability_));
+  const auto by_nodes = to_size(std::min(nodes_, 3) - 1);
   const std::size_t ll_row = nodes_ == 1 ? gpu : cpu_ == CpuVendor::amd ? 1 : 0;
   const double ll_most = tables_.ll_most_gbps[ll_row][by_nodes];
   const double channels = graph.channels;
@@ -346,7 +347,7 @@ std::optional<NcclTime> NcclModel::parts(NcclAlgorithm algorithm, NcclProtocol p
     constexpr double first_size = 64;
     const std::vector<double>& correction = tables_.tree_correction[index(protocol)];
     if (bytes.value() >= first_size) {
-      const auto size = static_cast<std::size_t>(std::ilogb(bytes.value() / first_size));
+      const auto size = to_size(std::ilogb(bytes.value() / first_size));
       if (size < correction.size()) bandwidth_gbps *= correction[size];
     }
   } else if (protocol == NcclProtocol::simple && nodes_ > 1) {

@@ -8,14 +8,12 @@
 #include <unordered_map>
 #include <utility>
 
+#include "models/base/to_size.h"
+
 namespace paceline::simulator {
 namespace {
 
 using Colour = std::uint64_t;
-
-std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
-}
 
 // The finaliser of SplitMix64 (Steele, Lea & Flood 2014), over both values.
 Colour mixed(Colour a, Colour b) {
@@ -31,19 +29,19 @@ Colour bits(double value) {
 
 std::size_t distinct(std::vector<Colour> colours) {
   std::sort(colours.begin(), colours.end());
-  return static_cast<std::size_t>(std::unique(colours.begin(), colours.end()) - colours.begin());
+  return to_size(std::unique(colours.begin(), colours.end()) - colours.begin());
 }
 
 class Refinement {
  public:
   Refinement(const RunsOfSchedules& schedules, const Routes& routes, const Positions& positions)
-      : schedules_(schedules), routes_(routes), positions_(at(positions.count())) {
+      : schedules_(schedules), routes_(routes), positions_(to_size(positions.count())) {
     for (int position = 0; position < positions.count(); ++position)
-      positions_[at(position)] = static_cast<Colour>(positions.size(position));
+      positions_[to_size(position)] = static_cast<Colour>(positions.size(position));
     LinkNumbers numbers(routes, positions);
     for_each_run([&](const PreparedRun& run, std::size_t, Colour number) {
       for (const PreparedRun::Participant& p : run.participants)
-        positions_[at(p.position)] += mixed(number, bits(p.reduced));
+        positions_[to_size(p.position)] += mixed(number, bits(p.reduced));
       for (const int link : run.links) numbers_.push_back(numbers.of(link));
     });
     for (const int link : numbers.links()) links_.push_back(static_cast<Colour>(routes.rate(link)));
@@ -61,10 +59,10 @@ class Refinement {
         const Colour colour = mixed(colour_of(run, first_number, m), run_number);
         constexpr Colour sent = 1;
         constexpr Colour received = 2;
-        next[at(m.from)] += mixed(colour, sent);
-        next[at(m.to)] += mixed(colour, received);
+        next[to_size(m.from)] += mixed(colour, sent);
+        next[to_size(m.to)] += mixed(colour, received);
         for (std::size_t i = m.first_link; i < m.end_link; ++i)
-          next_of_links[at(numbers_[first_number + i])] += mixed(colour, bits(run.weights[i]));
+          next_of_links[to_size(numbers_[first_number + i])] += mixed(colour, bits(run.weights[i]));
       }
     });
     positions_ = std::move(next);
@@ -117,8 +115,8 @@ class Refinement {
                                  const PreparedRun::Message& m) const {
     Colour links = 0;
     for (std::size_t i = m.first_link; i < m.end_link; ++i)
-      links += mixed(links_[at(numbers_[first_number + i])], bits(run.weights[i]));
-    Colour colour = mixed(positions_[at(m.from)], positions_[at(m.to)]);
+      links += mixed(links_[to_size(numbers_[first_number + i])], bits(run.weights[i]));
+    Colour colour = mixed(positions_[to_size(m.from)], positions_[to_size(m.to)]);
     colour = mixed(colour, bits(m.fraction));
     colour = mixed(colour, static_cast<Colour>(m.count));
     colour = mixed(colour, static_cast<Colour>(m.distance.hops));
@@ -141,7 +139,7 @@ class Refinement {
       std::vector<Weight> weights;
     };
     const auto stands_for_class = [&](int position) {
-      return first[at(class_of[at(position)])] == position;
+      return first[to_size(class_of[to_size(position)])] == position;
     };
     std::unordered_map<Colour, Kind> kinds;
     std::vector<Colour> order;
@@ -154,7 +152,7 @@ class Refinement {
         order.push_back(colour);
       }
       for (std::size_t l = m.first_link; l < m.end_link; ++l) {
-        const auto number = at(numbers_[first_number + l]);
+        const auto number = to_size(numbers_[first_number + l]);
         if (standing[number] != number) continue;
         const auto known = std::ranges::find(kind.weights, number, &Weight::number);
         if (known == kind.weights.end())
@@ -168,9 +166,9 @@ class Refinement {
     for (const Colour colour : order) {
       Kind& kind = kinds.at(colour);
       std::ranges::sort(kind.weights, {}, &Weight::number);
-      PreparedRun::Message m = run.messages[at(kind.message)];
-      m.from = class_of[at(m.from)];
-      m.to = class_of[at(m.to)];
+      PreparedRun::Message m = run.messages[to_size(kind.message)];
+      m.from = class_of[to_size(m.from)];
+      m.to = class_of[to_size(m.to)];
       m.first_link = result.links.size();
       for (const Weight& weight : kind.weights) {
         result.links.push_back(weight.link);
@@ -182,7 +180,7 @@ class Refinement {
     result.shifts.resize(result.links.size(), 0);
     for (const PreparedRun::Participant& p : run.participants)
       if (stands_for_class(p.position))
-        result.participants.push_back({class_of[at(p.position)], p.reduced});
+        result.participants.push_back({class_of[to_size(p.position)], p.reduced});
     return result;
   }
 
@@ -202,7 +200,7 @@ std::optional<AlikePositions> alike_positions(const RunsOfSchedules& schedules,
   std::size_t before = 0;
   for (int round = 0; round < most_rounds; ++round) {
     const std::size_t classes = refinement.colours_of_positions();
-    if (4 * classes > 3 * at(positions.count())) return std::nullopt;
+    if (4 * classes > 3 * to_size(positions.count())) return std::nullopt;
     const std::size_t colours = classes + refinement.colours_of_links();
     if (colours == before) return refinement.result();
     before = colours;

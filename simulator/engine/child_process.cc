@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 
 namespace paceline::simulator {
 namespace {
@@ -38,7 +39,7 @@ void write_all(int descriptor, std::string_view text) {
     const ssize_t written = ::write(descriptor, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) return;
-    text.remove_prefix(static_cast<std::size_t>(written));
+    text.remove_prefix(to_size(written));
   }
 }
 
@@ -83,7 +84,7 @@ bool ProcessPipe::write(const void* data, std::size_t size) {
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0) return false;
     next += sent;
-    size -= static_cast<std::size_t>(sent);
+    size -= to_size(sent);
   }
   return true;
 }
@@ -95,7 +96,7 @@ bool ProcessPipe::read(void* data, std::size_t size) {
     if (received < 0 && errno == EINTR) continue;
     if (received <= 0) return false;
     next += received;
-    size -= static_cast<std::size_t>(received);
+    size -= to_size(received);
   }
   return true;
 }
@@ -161,7 +162,7 @@ std::string ChildProcess::first_line_of_log() const {
   std::array<char, 1000> text{};
   const ssize_t length = pread(log_.descriptor(), text.data(), text.size(), 0);
   if (length <= 0) return {};
-  std::string_view line(text.data(), static_cast<std::size_t>(length));
+  std::string_view line(text.data(), to_size(length));
   line.remove_prefix(std::min(line.find_first_not_of('\n'), line.size()));
   std::string printable(line.substr(0, line.find('\n')));
   std::replace_if(

@@ -33,6 +33,8 @@
 #include <variant>
 #include <vector>
 
+#include "models/base/to_size.h"
+
 namespace paceline::simulator {
 namespace {
 
@@ -194,10 +196,10 @@ Completion completion_of(const Positions& positions, std::span<const double> fin
   Completion completion;
   const bool has_tail = positions.is_collapsed() && positions.whole() < positions.ranks();
   const int stored = has_tail ? positions.ranks() : positions.count();
-  completion.finish.reserve(static_cast<std::size_t>(stored));
+  completion.finish.reserve(to_size(stored));
   for (int rank = 0; rank < stored; ++rank) {
     const int position = has_tail ? positions.of(rank) : rank;
-    completion.finish.emplace_back(finish_s[static_cast<std::size_t>(position)]);
+    completion.finish.emplace_back(finish_s[to_size(position)]);
   }
   return completion;
 }

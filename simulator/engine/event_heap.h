@@ -6,14 +6,14 @@
 #include <cstddef>
 #include <vector>
 
+#include "models/base/to_size.h"
+
 namespace paceline::simulator {
 
 class EventHeap {
  public:
   // Slots are numbered from 0.
-  void add_slots(int count) {
-    places_.resize(places_.size() + static_cast<std::size_t>(count), -1);
-  }
+  void add_slots(int count) { places_.resize(places_.size() + to_size(count), -1); }
   [[nodiscard]] bool empty() const { return entries_.empty(); }
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
   [[nodiscard]] double earliest() const { return entries_.front().time; }
@@ -58,7 +58,7 @@ class EventHeap {
     int slot;
   };
   static constexpr std::size_t arity = 4;
-  static std::size_t index(int slot) { return static_cast<std::size_t>(slot); }
+  static std::size_t index(int slot) { return to_size(slot); }
 
   void put(std::size_t at, Entry entry) {
     entries_[at] = entry;

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "models/collective/rank_program.h"
 #include "simulator/engine/matched_programs.h"
 #include "simulator/engine/routes.h"
@@ -30,10 +31,6 @@ using models::RankProgram;
 constexpr double least_quantum = 16384;
 constexpr double most_quanta = 1024;  // of a bucket
 constexpr std::uint32_t none_waiting = std::numeric_limits<std::uint32_t>::max();
-
-std::size_t at(std::int64_t index) {
-  return static_cast<std::size_t>(index);
-}
 
 // A schedule for a bucket of one size.
 struct Compiled {
@@ -108,19 +105,19 @@ class ExecutorEngine::Simulation final : public Launcher {
         routes_(cost, ranks_),
         gap_s_(cost.transport->message_gap.value()),
         header_bytes_(cost.transport->message_header.value()),
-        busy_until_(at(ranks_)),
-        queues_(at(ranks_)),
-        free_at_(at(routes_.links())) {
+        busy_until_(to_size(ranks_)),
+        queues_(to_size(ranks_)),
+        free_at_(to_size(routes_.links())) {
     for (const models::Schedule& schedule : schedules_)
       PACELINE_ASSERT(schedule.ranks() == ranks_, "all schedules are over the same ranks");
   }
 
   Completion completion(int schedule, Bytes bucket, std::span<const Seconds> ready) {
     reset();
-    finish_.assign(at(ranks_), 0);
+    finish_.assign(to_size(ranks_), 0);
     const int instance = make_instance(0, schedule, bucket);
     for (int rank = 0; rank < ranks_; ++rank)
-      add({ready.empty() ? 0 : ready[at(rank)].value(), 0, What::launch, instance, rank, 0});
+      add({ready.empty() ? 0 : ready[to_size(rank)].value(), 0, What::launch, instance, rank, 0});
     simulate([](int, Seconds, Launcher&) {});
     Completion completion;
     for (const double finish : finish_) completion.finish.emplace_back(finish);
@@ -129,13 +126,13 @@ class ExecutorEngine::Simulation final : public Launcher {
 
   void run(const std::function<void(Launcher&)>& begin, const Finished& finished) {
     reset();
-    finish_.assign(at(ranks_), 0);
+    finish_.assign(to_size(ranks_), 0);
     begin(*this);
     simulate(finished);
   }
 
   void launch(int id, const Launch& collective) override {
-    PACELINE_ASSERT(collective.schedule >= 0 && at(collective.schedule) < schedules_.size(),
+    PACELINE_ASSERT(collective.schedule >= 0 && to_size(collective.schedule) < schedules_.size(),
                     "a collective is one of the engine's schedules");
     const int instance = make_instance(id, collective.schedule, collective.bytes);
     const double time = std::max(now_, collective.at.value());
@@ -145,20 +142,20 @@ class ExecutorEngine::Simulation final : public Launcher {
   std::vector<std::vector<Seconds>> in_order(std::span<const Queued> collectives,
                                              std::span<const Seconds> late) {
     reset();
-    finish_.assign(at(ranks_), 0);
+    finish_.assign(to_size(ranks_), 0);
     std::map<int, int> last;  // the last instance of each stream
     for (std::size_t i = 0; i < collectives.size(); ++i) {
       const Launch& launch = collectives[i].collective;
       const int instance = make_instance(static_cast<int>(i), launch.schedule, launch.bytes);
       const auto [before, is_first] = last.try_emplace(collectives[i].stream, instance);
       if (!is_first) {
-        instances_[at(before->second)].next = instance;
-        for (RankState& rank : instances_[at(instance)].ranks) rank.waits_for = 2;
+        instances_[to_size(before->second)].next = instance;
+        for (RankState& rank : instances_[to_size(instance)].ranks) rank.waits_for = 2;
         before->second = instance;
       }
-      instances_[at(instance)].ends.resize(at(ranks_));
+      instances_[to_size(instance)].ends.resize(to_size(ranks_));
       for (int rank = 0; rank < ranks_; ++rank) {
-        const Seconds start = launch.at + (late.empty() ? Seconds{0} : late[at(rank)]);
+        const Seconds start = launch.at + (late.empty() ? Seconds{0} : late[to_size(rank)]);
         add({start.value(), 0, What::launch, instance, rank, 0});
       }
     }
@@ -169,7 +166,7 @@ class ExecutorEngine::Simulation final : public Launcher {
   }
 
   std::vector<std::vector<ExecutorAction>> actions(int schedule, Bytes bucket) {
-    actions_.assign(at(ranks_), {});
+    actions_.assign(to_size(ranks_), {});
     (void)completion(schedule, bucket, {});
     return std::exchange(actions_, {});
   }
@@ -219,12 +216,12 @@ class ExecutorEngine::Simulation final : public Launcher {
     if (!is_new) return entry->second;
     Compiled& made = entry->second;
     made.quantum = std::max(least_quantum, static_cast<double>(bytes) / most_quanta);
-    made.matched = match_programs(schedules_[at(schedule)], bytes, element_bytes_,
+    made.matched = match_programs(schedules_[to_size(schedule)], bytes, element_bytes_,
                                   cost_.transport->message_sizes);
-    made.connections.resize(at(ranks_));
+    made.connections.resize(to_size(ranks_));
     for (int rank = 0; rank < ranks_; ++rank) {
-      for (const RankProgram::Send& send : made.matched.programs[at(rank)].sends)
-        made.connections[at(rank)].push_back(connection(rank, send.to));
+      for (const RankProgram::Send& send : made.matched.programs[to_size(rank)].sends)
+        made.connections[to_size(rank)].push_back(connection(rank, send.to));
     }
     return made;
   }
@@ -249,10 +246,10 @@ class ExecutorEngine::Simulation final : public Launcher {
     instance.id = id;
     instance.compiled = &compiled(schedule, std::llround(bucket.value()));
     instance.ranks_left = ranks_;
-    instance.ranks.resize(at(ranks_));
+    instance.ranks.resize(to_size(ranks_));
     for (int rank = 0; rank < ranks_; ++rank) {
-      instance.ranks[at(rank)].arrived.assign(
-          instance.compiled->matched.programs[at(rank)].receives.size(), 0);
+      instance.ranks[to_size(rank)].arrived.assign(
+          instance.compiled->matched.programs[to_size(rank)].receives.size(), 0);
     }
     instances_.push_back(std::move(instance));
     return static_cast<int>(instances_.size()) - 1;
@@ -265,7 +262,7 @@ class ExecutorEngine::Simulation final : public Launcher {
       now_ = std::max(now_, next.time);
       handle(next);
       for (std::size_t i = 0; i < done_.size(); ++i) {
-        Instance& instance = instances_[at(done_[i])];
+        Instance& instance = instances_[to_size(done_[i])];
         instance.ranks.clear();
         instance.ranks.shrink_to_fit();
         finished(instance.id, Seconds{now_}, *this);
@@ -277,7 +274,7 @@ class ExecutorEngine::Simulation final : public Launcher {
   void handle(const Event& event) {
     if (event.what == What::serve) return serve(event.rank);
     if (event.what == What::reach) return go_on(waiting_[event.index], event.index);
-    RankState& rank = instances_[at(event.instance)].ranks[at(event.rank)];
+    RankState& rank = instances_[to_size(event.instance)].ranks[to_size(event.rank)];
     switch (event.what) {
       case What::serve:
       case What::reach:
@@ -305,30 +302,30 @@ class ExecutorEngine::Simulation final : public Launcher {
   }
 
   [[nodiscard]] const RankProgram& program(const Event& event) const {
-    return instances_[at(event.instance)].compiled->matched.programs[at(event.rank)];
+    return instances_[to_size(event.instance)].compiled->matched.programs[to_size(event.rank)];
   }
 
   // One of the things has come that a rank waits for before it starts its part.
   void release(int instance, int rank) {
-    Instance& i = instances_[at(instance)];
-    RankState& state = i.ranks[at(rank)];
+    Instance& i = instances_[to_size(instance)];
+    RankState& state = i.ranks[to_size(rank)];
     if (--state.waits_for > 0) return;
     state.is_ready = true;
-    issue(instance, rank, i.compiled->matched.programs[at(rank)].sends_at_start);
+    issue(instance, rank, i.compiled->matched.programs[to_size(rank)].sends_at_start);
     advance(instance, rank);
   }
 
   // Lands what has arrived, in order.
   void advance(int instance, int rank) {
-    Instance& i = instances_[at(instance)];
-    RankState& state = i.ranks[at(rank)];
-    const RankProgram& program = i.compiled->matched.programs[at(rank)];
+    Instance& i = instances_[to_size(instance)];
+    RankState& state = i.ranks[to_size(rank)];
+    const RankProgram& program = i.compiled->matched.programs[to_size(rank)];
     if (!state.is_ready || state.lands || state.is_done) return;
     while (state.landed < program.receives.size()) {
       const RankProgram::Receive& receive = program.receives[state.landed];
       if (state.arrived[state.landed] == 0 || !is_free(program, receive, state)) return;
       if (receive.reduce) {
-        double& busy = busy_until_[at(rank)];
+        double& busy = busy_until_[to_size(rank)];
         busy = std::max(busy, now_) + cost_.gamma.value() * bytes_of(receive.span);
         if (busy > now_) {
           state.lands = true;
@@ -339,16 +336,16 @@ class ExecutorEngine::Simulation final : public Launcher {
       landed(instance, rank);
     }
     state.is_done = true;
-    finish_[at(rank)] = std::max(now_, busy_until_[at(rank)]);
-    if (finish_[at(rank)] > now_) {
+    finish_[to_size(rank)] = std::max(now_, busy_until_[to_size(rank)]);
+    if (finish_[to_size(rank)] > now_) {
       // Its last sends are still being issued.
       state.is_done = false;
       state.lands = true;
-      add({finish_[at(rank)], 0, What::land, instance, rank, 1});
+      add({finish_[to_size(rank)], 0, What::land, instance, rank, 1});
       return;
     }
     const int next = i.next;
-    if (!i.ends.empty()) i.ends[at(rank)] = Seconds{now_};
+    if (!i.ends.empty()) i.ends[to_size(rank)] = Seconds{now_};
     if (--i.ranks_left == 0) done_.push_back(instance);
     if (next >= 0) release(next, rank);
   }
@@ -364,9 +361,9 @@ class ExecutorEngine::Simulation final : public Launcher {
   }
 
   void landed(int instance, int rank) {
-    Instance& i = instances_[at(instance)];
-    RankState& state = i.ranks[at(rank)];
-    const RankProgram& program = i.compiled->matched.programs[at(rank)];
+    Instance& i = instances_[to_size(instance)];
+    RankState& state = i.ranks[to_size(rank)];
+    const RankProgram& program = i.compiled->matched.programs[to_size(rank)];
     if (state.landed == program.receives.size()) return;
     const RankProgram::Receive& receive = program.receives[state.landed++];
     record(rank, ExecutorAction::Kind::landing, receive.from, receive.span, now_);
@@ -374,11 +371,11 @@ class ExecutorEngine::Simulation final : public Launcher {
   }
 
   void issue(int instance, int rank, std::uint32_t end) {
-    Instance& i = instances_[at(instance)];
-    RankState& state = i.ranks[at(rank)];
-    const RankProgram& program = i.compiled->matched.programs[at(rank)];
+    Instance& i = instances_[to_size(instance)];
+    RankState& state = i.ranks[to_size(rank)];
+    const RankProgram& program = i.compiled->matched.programs[to_size(rank)];
     for (; state.issued < end; ++state.issued) {
-      double& busy = busy_until_[at(rank)];
+      double& busy = busy_until_[to_size(rank)];
       busy = std::max(busy, now_) + gap_s_;
       const RankProgram::Send& send = program.sends[state.issued];
       record(rank, ExecutorAction::Kind::send, send.to, send.span, busy);
@@ -394,7 +391,7 @@ class ExecutorEngine::Simulation final : public Launcher {
   // Keeps what a rank did, where it is asked for.
   void record(int rank, ExecutorAction::Kind kind, int peer, models::Elements span, double time_s) {
     if (actions_.empty()) return;
-    actions_[at(rank)].push_back({kind, peer, Bytes{bytes_of(span)}, Seconds{time_s}});
+    actions_[to_size(rank)].push_back({kind, peer, Bytes{bytes_of(span)}, Seconds{time_s}});
   }
 
   [[nodiscard]] double bytes_of(models::Elements span) const {
@@ -402,34 +399,36 @@ class ExecutorEngine::Simulation final : public Launcher {
   }
 
   void enter_queue(const Event& event) {
-    const Instance& instance = instances_[at(event.instance)];
+    const Instance& instance = instances_[to_size(event.instance)];
     const Compiled& compiled = *instance.compiled;
-    const RankProgram::Send& send = compiled.matched.programs[at(event.rank)].sends[event.index];
-    const int connection = compiled.connections[at(event.rank)][event.index];
+    const RankProgram::Send& send =
+        compiled.matched.programs[to_size(event.rank)].sends[event.index];
+    const int connection = compiled.connections[to_size(event.rank)][event.index];
     const double bytes = bytes_of(send.span);
-    const bool is_nic = connections_[at(connection)].is_nic;
+    const bool is_nic = connections_[to_size(connection)].is_nic;
     const double on_wire = bytes + (is_nic ? header_bytes_ : 0);
-    Queue& queue = queues_[at(event.rank)];
-    queue.messages.push_back({.instance = event.instance,
-                              .to = send.to,
-                              .receive = compiled.matched.receives[at(event.rank)][event.index],
-                              .connection = connection,
-                              .bytes = bytes,
-                              .on_wire = on_wire,
-                              .left = on_wire,
-                              .quantum = compiled.quantum});
+    Queue& queue = queues_[to_size(event.rank)];
+    queue.messages.push_back(
+        {.instance = event.instance,
+         .to = send.to,
+         .receive = compiled.matched.receives[to_size(event.rank)][event.index],
+         .connection = connection,
+         .bytes = bytes,
+         .on_wire = on_wire,
+         .left = on_wire,
+         .quantum = compiled.quantum});
     ++messages_;
     if (!queue.is_busy) serve(event.rank);
   }
 
   // Sends a quantum of the next message, and comes back when it has left.
   void serve(int rank) {
-    Queue& queue = queues_[at(rank)];
+    Queue& queue = queues_[to_size(rank)];
     queue.is_busy = !queue.messages.empty();
     if (!queue.is_busy) return;
     Message& message = queue.messages.front();
     if (message.left == message.on_wire) ++on_the_way_;
-    const Connection& connection = connections_[at(message.connection)];
+    const Connection& connection = connections_[to_size(message.connection)];
     // A header makes no quantum of its own.
     const bool is_last = message.left <= message.quantum + header_bytes_;
     Quantum quantum{.message = {},
@@ -453,7 +452,7 @@ class ExecutorEngine::Simulation final : public Launcher {
     const int link = connection.links[quantum.link++];
     const double time = routes_.beta_s(link) * quantum.bytes;
     if (routes_.is_shared(link)) {
-      double& free_at = free_at_[at(link)];
+      double& free_at = free_at_[to_size(link)];
       quantum.first_byte_s = std::max(quantum.first_byte_s, free_at);
       free_at = std::max(quantum.first_byte_s + time, quantum.last_byte_s);
       quantum.last_byte_s = free_at;
@@ -465,7 +464,7 @@ class ExecutorEngine::Simulation final : public Launcher {
   // Takes the quantum through all links that its first byte has reached. `place` is where the
   // quantum waited, or none_waiting.
   void go_on(Quantum quantum, std::uint32_t place) {
-    const Connection& connection = connections_[at(quantum.message.connection)];
+    const Connection& connection = connections_[to_size(quantum.message.connection)];
     while (quantum.link < connection.to_receiver && quantum.first_byte_s <= now_)
       pass(quantum, connection);
     // Other quanta may use the first of the receiver's links before this one reaches it.
@@ -572,7 +571,7 @@ void ExecutorEngine::run(const std::function<void(Launcher&)>& begin, const Fini
 
 std::vector<std::vector<Seconds>> ExecutorEngine::in_order(std::span<const Queued> collectives,
                                                            std::span<const Seconds> late) {
-  PACELINE_ASSERT(late.empty() || at(simulation_->ranks()) == late.size(),
+  PACELINE_ASSERT(late.empty() || to_size(simulation_->ranks()) == late.size(),
                   "every rank is late by as much as it is");
   return simulation_->in_order(collectives, late);
 }

@@ -17,6 +17,7 @@
 #include <queue>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "simulator/engine/equivalence.h"
 #include "simulator/engine/event_heap.h"
 #include "simulator/engine/flow_program.h"
@@ -25,10 +26,6 @@
 
 namespace paceline::simulator {
 namespace {
-
-std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
-}
 
 enum class Phase : char { waits, latency, flows };
 
@@ -105,9 +102,9 @@ class FlowEngine::Simulation final : public Launcher {
   };
 
   [[nodiscard]] const FlowProgram& program(const Instance& i) const {
-    return made_->programs[at(i.schedule)];
+    return made_->programs[to_size(i.schedule)];
   }
-  [[nodiscard]] double bound(int kind) const { return 1 / ways_[at(kind)].per_byte_s; }
+  [[nodiscard]] double bound(int kind) const { return 1 / ways_[to_size(kind)].per_byte_s; }
   Instance& idle_instance(int schedule, bool is_alone);
   void start(Instance& instance, int id, double bytes);
   void simulate(const Finished& finished);
@@ -151,20 +148,20 @@ FlowEngine::Simulation::Simulation(std::shared_ptr<const FlowPrograms> programs,
 
 FlowEngine::Simulation::Instance& FlowEngine::Simulation::idle_instance(int schedule,
                                                                         bool is_alone) {
-  auto& idle = idle_[2 * at(schedule) + (is_alone ? 1 : 0)];
+  auto& idle = idle_[2 * to_size(schedule) + (is_alone ? 1 : 0)];
   if (!idle.empty()) {
     Instance& instance = *idle.back();
     idle.pop_back();
     return instance;
   }
-  const FlowProgram& program = made_->programs[at(schedule)];
+  const FlowProgram& program = made_->programs[to_size(schedule)];
   instances_.push_back(std::make_unique<Instance>());
   Instance& instance = *instances_.back();
   instance.schedule = schedule;
   instance.is_alone = is_alone;
   instance.first_slot = static_cast<int>(owners_.size());
   instance.lanes.resize(program.lanes.size());
-  instance.positions.resize(at(positions()));
+  instance.positions.resize(to_size(positions()));
   for (const FlowProgram::Lane& lane : program.lanes) {
     const std::size_t end = is_alone ? lane.end_own : lane.end_link;
     sharing_.add_flow(std::span(program.links).subspan(lane.first_link, end - lane.first_link),
@@ -173,7 +170,7 @@ FlowEngine::Simulation::Instance& FlowEngine::Simulation::idle_instance(int sche
   }
   // Positions are no flows, but have slots.
   for (int position = 0; position < positions(); ++position) sharing_.add_flow({}, 0);
-  const std::size_t slots = program.lanes.size() + at(positions());
+  const std::size_t slots = program.lanes.size() + to_size(positions());
   owners_.resize(owners_.size() + slots, &instance);
   events_.add_slots(static_cast<int>(slots));
   return instance;
@@ -195,12 +192,12 @@ Completion FlowEngine::Simulation::completion(int schedule, Bytes bucket,
   start(instance, 0, bucket.value());
   const int first_position = instance.first_slot + static_cast<int>(instance.lanes.size());
   for (int position = 0; position < positions(); ++position)
-    events_.set(first_position + position, ready.empty() ? 0 : ready[at(position)].value());
+    events_.set(first_position + position, ready.empty() ? 0 : ready[to_size(position)].value());
   simulate([](int, Seconds, Launcher&) {});
   std::vector<double> finish_s;
   finish_s.reserve(made_->class_of.size());
   for (const int position : made_->class_of)
-    finish_s.push_back(instance.positions[at(position)].finish);
+    finish_s.push_back(instance.positions[to_size(position)].finish);
   return completion_of(made_->ranks, finish_s);
 }
 
@@ -212,7 +209,7 @@ void FlowEngine::Simulation::run(const std::function<void(Launcher&)>& begin,
 }
 
 void FlowEngine::Simulation::launch(int id, const Launch& collective) {
-  PACELINE_ASSERT(collective.schedule >= 0 && at(collective.schedule) < made_->programs.size(),
+  PACELINE_ASSERT(collective.schedule >= 0 && to_size(collective.schedule) < made_->programs.size(),
                   "a collective is one of the engine's schedules");
   pending_.push({std::max(now_, collective.at.value()), launches_++, id, collective.schedule,
                  collective.bytes.value()});
@@ -235,7 +232,7 @@ void FlowEngine::Simulation::simulate(const Finished& finished) {
     for (std::size_t i = 0; i < done_.size(); ++i) {
       Instance& instance = *done_[i];
       --in_flight_;
-      idle_[2 * at(instance.schedule) + (instance.is_alone ? 1 : 0)].push_back(&instance);
+      idle_[2 * to_size(instance.schedule) + (instance.is_alone ? 1 : 0)].push_back(&instance);
       finished(instance.id, Seconds{now_}, *this);
     }
     done_.clear();
@@ -256,12 +253,12 @@ void FlowEngine::Simulation::take_launches(double until) {
 }
 
 void FlowEngine::Simulation::handle(int slot) {
-  Instance& instance = *owners_[at(slot)];
+  Instance& instance = *owners_[to_size(slot)];
   const int local = slot - instance.first_slot;
   const int lanes = static_cast<int>(instance.lanes.size());
   if (local >= lanes) {
     const int position = local - lanes;
-    Position& state = instance.positions[at(position)];
+    Position& state = instance.positions[to_size(position)];
     if (state.reduces) {
       state.reduces = false;
       finish_if_through(instance, position);
@@ -270,7 +267,7 @@ void FlowEngine::Simulation::handle(int slot) {
     }
     return;
   }
-  Message& message = instance.lanes[at(local)];
+  Message& message = instance.lanes[to_size(local)];
   if (message.phase == Phase::latency && message.remaining > 0) {
     message.phase = Phase::flows;
     message.since = now_;
@@ -284,28 +281,29 @@ void FlowEngine::Simulation::handle(int slot) {
 }
 
 void FlowEngine::Simulation::begin_message(Instance& instance, int message) {
-  const FlowProgram::Message& m = program(instance).messages[at(message)];
-  const FlowProgram::Lane& lane = program(instance).lanes[at(m.lane)];
-  Message& state = instance.lanes[at(m.lane)];
+  const FlowProgram::Message& m = program(instance).messages[to_size(message)];
+  const FlowProgram::Lane& lane = program(instance).lanes[to_size(m.lane)];
+  Message& state = instance.lanes[to_size(m.lane)];
   state.number = message;
   state.ends_there = 0;
   state.phase = Phase::latency;
   state.remaining = m.fraction * instance.bytes;
   // What no link bounds takes no time.
-  const PathTime& way = ways_[at(lane.kind)];
+  const PathTime& way = ways_[to_size(lane.kind)];
   if (way.per_byte_s == 0) state.remaining = 0;
   ++flows_;
   events_.set(instance.first_slot + m.lane, now_ + way.alpha_s);
 }
 
 void FlowEngine::Simulation::arrive(Instance& instance, int message) {
-  const FlowProgram::Message& m = program(instance).messages[at(message)];
-  Position& sender = instance.positions[at(m.from)];
+  const FlowProgram::Message& m = program(instance).messages[to_size(message)];
+  Position& sender = instance.positions[to_size(m.from)];
   --sender.sends;
-  Position& receiver = instance.positions[at(m.to)];
+  Position& receiver = instance.positions[to_size(m.to)];
   if (--receiver.receives == 0) {
-    const int part = program(instance).program_of(m.to)[at(receiver.done_parts)];
-    const double reduction = program(instance).parts[at(part)].reduced * gamma_s_ * instance.bytes;
+    const int part = program(instance).program_of(m.to)[to_size(receiver.done_parts)];
+    const double reduction =
+        program(instance).parts[to_size(part)].reduced * gamma_s_ * instance.bytes;
     if (reduction > 0) {
       receiver.reduces = true;
       events_.set(instance.first_slot + static_cast<int>(instance.lanes.size()) + m.to,
@@ -317,20 +315,20 @@ void FlowEngine::Simulation::arrive(Instance& instance, int message) {
 }
 
 void FlowEngine::Simulation::finish_if_through(Instance& instance, int position) {
-  const Position& state = instance.positions[at(position)];
+  const Position& state = instance.positions[to_size(position)];
   if (state.sends == 0 && state.receives == 0 && !state.reduces) step_on(instance, position);
 }
 
 // Takes a position to the next step of its run, or to its next run.
 void FlowEngine::Simulation::step_on(Instance& instance, int position) {
-  Position& state = instance.positions[at(position)];
+  Position& state = instance.positions[to_size(position)];
   const FlowProgram& p = program(instance);
-  const int part = p.program_of(position)[at(state.done_parts)];
-  const int run = p.parts[at(part)].run;
-  if (++state.repeat == p.runs[at(run)].repeats) {
+  const int part = p.program_of(position)[to_size(state.done_parts)];
+  const int run = p.parts[to_size(part)].run;
+  if (++state.repeat == p.runs[to_size(run)].repeats) {
     state.repeat = 0;
     ++state.done_parts;
-  } else if (part == p.runs[at(run)].first_part) {
+  } else if (part == p.runs[to_size(run)].first_part) {
     stepped_ = &instance;
     stepped_run_ = run;
   }
@@ -338,28 +336,28 @@ void FlowEngine::Simulation::step_on(Instance& instance, int position) {
 }
 
 void FlowEngine::Simulation::enter(Instance& instance, int position) {
-  Position& state = instance.positions[at(position)];
+  Position& state = instance.positions[to_size(position)];
   const FlowProgram& p = program(instance);
   const auto parts = p.program_of(position);
-  if (at(state.done_parts) == parts.size()) {
+  if (to_size(state.done_parts) == parts.size()) {
     state.finish = now_;
     if (--instance.positions_left == 0) done_.push_back(&instance);
     return;
   }
-  const FlowProgram::Part& part = p.parts[at(parts[at(state.done_parts)])];
+  const FlowProgram::Part& part = p.parts[to_size(parts[to_size(state.done_parts)])];
   state.sends = part.sends;
   state.receives = part.receives;
   for (std::size_t i = part.first_message; i < part.end_message; ++i) {
     const int message = p.mine[i];
-    Message& on_lane = instance.lanes[at(p.messages[at(message)].lane)];
+    Message& on_lane = instance.lanes[to_size(p.messages[to_size(message)].lane)];
     if (++on_lane.ends_there == 2) begin_message(instance, message);
   }
 }
 
 void FlowEngine::Simulation::settle() {
   sharing_.settle([this](int slot) {
-    Instance& instance = *owners_[at(slot)];
-    Message& message = instance.lanes[at(slot - instance.first_slot)];
+    Instance& instance = *owners_[to_size(slot)];
+    Message& message = instance.lanes[to_size(slot - instance.first_slot)];
     message.remaining = std::max(0.0, message.remaining - message.rate * (now_ - message.since));
     message.since = now_;
     message.rate = sharing_.rate(slot);
@@ -371,12 +369,12 @@ void FlowEngine::Simulation::settle() {
 bool FlowEngine::Simulation::photograph(const Instance& instance, int run,
                                         Snapshot& snapshot) const {
   const FlowProgram& p = program(instance);
-  const FlowProgram::Run& r = p.runs[at(run)];
+  const FlowProgram::Run& r = p.runs[to_size(run)];
   const int lanes = static_cast<int>(instance.lanes.size());
   snapshot.clear();
   snapshot.time = now_;
   snapshot.run = run;
-  snapshot.repeat = instance.positions[at(p.parts[at(r.first_part)].position)].repeat;
+  snapshot.repeat = instance.positions[to_size(p.parts[to_size(r.first_part)].position)].repeat;
   std::size_t events = 0;
   const auto note_event = [&](int slot) {
     const bool is_set = events_.contains(slot);
@@ -386,18 +384,18 @@ bool FlowEngine::Simulation::photograph(const Instance& instance, int run,
     snapshot.close.push_back(events_.time(slot) - now_);
   };
   for (int part = r.first_part; part < r.end_part; ++part) {
-    const int position = p.parts[at(part)].position;
-    const Position& state = instance.positions[at(position)];
+    const int position = p.parts[to_size(part)].position;
+    const Position& state = instance.positions[to_size(position)];
     const auto program = p.program_of(position);
-    if (at(state.done_parts) == program.size() || program[at(state.done_parts)] != part)
+    if (to_size(state.done_parts) == program.size() || program[to_size(state.done_parts)] != part)
       return false;
     snapshot.exact.insert(snapshot.exact.end(), {state.repeat - snapshot.repeat, state.sends,
                                                  state.receives, state.reduces ? 1 : 0});
     note_event(instance.first_slot + lanes + position);
   }
   for (int message = r.first_message; message < r.end_message; ++message) {
-    const int lane = p.messages[at(message)].lane;
-    const Message& state = instance.lanes[at(lane)];
+    const int lane = p.messages[to_size(message)].lane;
+    const Message& state = instance.lanes[to_size(lane)];
     snapshot.exact.push_back(2 * static_cast<int>(state.phase) + state.ends_there);
     // The rate and the time of its end say together what remains of a message.
     snapshot.exact.push_back(state.phase == Phase::flows ? 1 : 0);
@@ -413,9 +411,9 @@ bool FlowEngine::Simulation::photograph(const Instance& instance, int run,
 void FlowEngine::Simulation::cut_short() {
   Instance& instance = *stepped_;
   const FlowProgram& p = program(instance);
-  const FlowProgram::Run& run = p.runs[at(stepped_run_)];
+  const FlowProgram::Run& run = p.runs[to_size(stepped_run_)];
   if (in_flight_ != 1 || run.repeats < 8) return;
-  const int repeat = instance.positions[at(p.parts[at(run.first_part)].position)].repeat;
+  const int repeat = instance.positions[to_size(p.parts[to_size(run.first_part)].position)].repeat;
   const bool follows = instance.before.run == stepped_run_ && instance.before.repeat == repeat - 1;
   const bool is_power = (repeat & (repeat - 1)) == 0;
   if (!follows && !is_power) return;
@@ -436,7 +434,7 @@ void FlowEngine::Simulation::cut_short() {
   if (!is_steady) return;
   int ahead = 0;
   for (int part = run.first_part; part < run.end_part; ++part)
-    ahead = std::max(ahead, instance.positions[at(p.parts[at(part)].position)].repeat);
+    ahead = std::max(ahead, instance.positions[to_size(p.parts[to_size(part)].position)].repeat);
   double steps = run.repeats - 1 - ahead;
   if (!pending_.empty())
     steps = std::min(steps, std::floor((pending_.top().at - now_) / period) - 1);
@@ -445,9 +443,9 @@ void FlowEngine::Simulation::cut_short() {
   now_ += by;
   events_.delay_all(by);
   for (int part = run.first_part; part < run.end_part; ++part)
-    instance.positions[at(p.parts[at(part)].position)].repeat += static_cast<int>(steps);
+    instance.positions[to_size(p.parts[to_size(part)].position)].repeat += static_cast<int>(steps);
   for (int message = run.first_message; message < run.end_message; ++message)
-    instance.lanes[at(p.messages[at(message)].lane)].since += by;
+    instance.lanes[to_size(p.messages[to_size(message)].lane)].since += by;
   instance.before.clear();
 }
 
@@ -471,7 +469,7 @@ Completion FlowEngine::completion(int schedule, Bytes bucket) {
 }
 
 Completion FlowEngine::completion(int schedule, Bytes bucket, std::span<const Seconds> ready) {
-  PACELINE_ASSERT(ready.size() == static_cast<std::size_t>(simulation_->positions()),
+  PACELINE_ASSERT(ready.size() == to_size(simulation_->positions()),
                   "ready times are for ranks that are not collapsed");
   return simulation_->completion(schedule, bucket, ready);
 }

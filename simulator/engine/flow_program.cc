@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "simulator/engine/alike_positions.h"
 
 namespace paceline::simulator {
@@ -21,11 +22,11 @@ void add_parts(FlowProgram& program, const PreparedRun& prepared, int first_mess
                std::vector<int>& part_of_position) {
   const int run = static_cast<int>(program.runs.size());
   const auto part_of = [&](int position) -> FlowProgram::Part& {
-    const int part = part_of_position[static_cast<std::size_t>(position)];
-    return program.parts[static_cast<std::size_t>(part)];
+    const int part = part_of_position[to_size(position)];
+    return program.parts[to_size(part)];
   };
   for (const PreparedRun::Participant& p : prepared.participants) {
-    part_of_position[static_cast<std::size_t>(p.position)] = static_cast<int>(program.parts.size());
+    part_of_position[to_size(p.position)] = static_cast<int>(program.parts.size());
     program.parts.push_back({.position = p.position, .run = run, .reduced = p.reduced});
   }
   for (const PreparedRun::Message& m : prepared.messages) {
@@ -37,7 +38,7 @@ void add_parts(FlowProgram& program, const PreparedRun& prepared, int first_mess
     FlowProgram::Part& part = part_of(p.position);
     part.first_message = next;
     part.end_message = next;
-    next += static_cast<std::size_t>(part.sends + part.receives);
+    next += to_size(part.sends + part.receives);
   }
   program.mine.resize(next);
   int message = first_message;
@@ -67,15 +68,15 @@ class Lanes {
                         run.weights.begin() + static_cast<std::ptrdiff_t>(m.end_link),
                         weights_.begin() + static_cast<std::ptrdiff_t>(use.first_weight));
     };
-    while (lane >= 0 && !is_free(uses_[static_cast<std::size_t>(lane)])) {
+    while (lane >= 0 && !is_free(uses_[to_size(lane)])) {
       last = lane;
-      lane = uses_[static_cast<std::size_t>(lane)].next;
+      lane = uses_[to_size(lane)].next;
     }
     if (lane < 0) {
       lane = add(run, m, program);
-      if (last >= 0) uses_[static_cast<std::size_t>(last)].next = lane;
+      if (last >= 0) uses_[to_size(last)].next = lane;
     }
-    uses_[static_cast<std::size_t>(lane)].run = run_number;
+    uses_[to_size(lane)].run = run_number;
     return lane;
   }
 
@@ -121,15 +122,15 @@ class Lanes {
 };
 
 void order_by_position(FlowProgram& program, int positions) {
-  program.first_of_program.assign(static_cast<std::size_t>(positions) + 1, 0);
+  program.first_of_program.assign(to_size(positions) + 1, 0);
   for (const FlowProgram::Part& part : program.parts)
-    ++program.first_of_program[static_cast<std::size_t>(part.position) + 1];
+    ++program.first_of_program[to_size(part.position) + 1];
   std::partial_sum(program.first_of_program.begin(), program.first_of_program.end(),
                    program.first_of_program.begin());
   program.program.resize(program.parts.size());
   std::vector<std::size_t> next = program.first_of_program;
   for (std::size_t part = 0; part < program.parts.size(); ++part) {
-    const auto position = static_cast<std::size_t>(program.parts[part].position);
+    const auto position = to_size(program.parts[part].position);
     program.program[next[position]++] = static_cast<int>(part);
   }
 }
@@ -166,7 +167,7 @@ FlowProgram make_flow_program(const std::vector<PreparedRun>& runs, Sharing& sha
                               PathClasses& kinds) {
   FlowProgram program;
   Lanes lanes(routes, sharing, numbers, kinds);
-  std::vector<int> part_of_position(static_cast<std::size_t>(positions));
+  std::vector<int> part_of_position(to_size(positions));
   for (const PreparedRun& run : runs) {
     const int first_message = static_cast<int>(program.messages.size());
     const int first_part = static_cast<int>(program.parts.size());
@@ -207,7 +208,7 @@ FlowPrograms make_flow_programs(std::span<const models::Schedule> schedules, con
     made.class_of = std::move(alike->class_of);
     runs = std::move(alike->runs);
   } else {
-    made.class_of.resize(static_cast<std::size_t>(made.positions));
+    made.class_of.resize(to_size(made.positions));
     std::iota(made.class_of.begin(), made.class_of.end(), 0);
   }
   LinkNumbers numbers(routes, made.ranks);

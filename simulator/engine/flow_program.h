@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "models/base/to_size.h"
 #include "models/collective/schedule.h"
 #include "simulator/engine/equivalence.h"
 #include "simulator/engine/path_classes.h"
@@ -65,7 +66,7 @@ struct FlowProgram {
   std::vector<std::size_t> first_of_program;
 
   [[nodiscard]] std::span<const int> program_of(int position) const {
-    const auto p = static_cast<std::size_t>(position);
+    const auto p = to_size(position);
     return std::span(program).subspan(first_of_program[p],
                                       first_of_program[p + 1] - first_of_program[p]);
   }

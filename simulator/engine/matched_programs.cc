@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "models/base/to_size.h"
+
 namespace paceline::simulator {
 
 MatchedPrograms match_programs(const models::Schedule& schedule, std::int64_t bytes,
@@ -26,13 +28,13 @@ MatchedPrograms match_programs(const models::Schedule& schedule, std::int64_t by
   // The messages from one rank to another are received in the order in which they are sent.
   std::map<std::pair<int, int>, std::vector<std::uint32_t>> receives;  // by sender and receiver
   for (int rank = 0; rank < ranks; ++rank) {
-    const auto& list = matched.programs[static_cast<std::size_t>(rank)].receives;
+    const auto& list = matched.programs[to_size(rank)].receives;
     for (std::uint32_t i = 0; i < list.size(); ++i) receives[{list[i].from, rank}].push_back(i);
   }
   std::map<std::pair<int, int>, std::size_t> next;
   for (int rank = 0; rank < ranks; ++rank) {
     auto& taken = matched.receives.emplace_back();
-    for (const auto& send : matched.programs[static_cast<std::size_t>(rank)].sends) {
+    for (const auto& send : matched.programs[to_size(rank)].sends) {
       const std::pair<int, int> pair{rank, send.to};
       taken.push_back(receives[pair][next[pair]++]);
     }

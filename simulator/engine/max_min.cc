@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 
 namespace paceline::simulator {
 
@@ -35,31 +36,31 @@ bool FairSharing::is_contended(const Link& link) {
 }
 
 void FairSharing::start(int flow) {
-  Flow& f = flows_[at(flow)];
+  Flow& f = flows_[to_size(flow)];
   PACELINE_ASSERT(!f.runs, "a flow is started once");
   f.runs = true;
   f.rate = 0;
   f.bottleneck = -1;
   started_.push_back(flow);
   for (int hop = f.first; hop < f.end; ++hop) {
-    Link& link = links_[at(path_[at(hop)].link)];
-    path_[at(hop)].place = static_cast<int>(link.flows.size());
-    link.flows.push_back({flow, hop, path_[at(hop)].weight});
-    link.wanted += path_[at(hop)].weight * f.bound;
+    Link& link = links_[to_size(path_[to_size(hop)].link)];
+    path_[to_size(hop)].place = static_cast<int>(link.flows.size());
+    link.flows.push_back({flow, hop, path_[to_size(hop)].weight});
+    link.wanted += path_[to_size(hop)].weight * f.bound;
   }
 }
 
 void FairSharing::stop(int flow) {
-  Flow& f = flows_[at(flow)];
+  Flow& f = flows_[to_size(flow)];
   PACELINE_ASSERT(f.runs, "a flow that runs is stopped");
   f.runs = false;
-  if (f.bottleneck >= 0) --links_[at(f.bottleneck)].stopped;
+  if (f.bottleneck >= 0) --links_[to_size(f.bottleneck)].stopped;
   for (const Hop& hop : path(f)) {
     const int id = hop.link;
-    Link& link = links_[at(id)];
+    Link& link = links_[to_size(id)];
     const int place = hop.place;
-    link.flows[at(place)] = link.flows.back();
-    path_[at(link.flows[at(place)].hop)].place = place;
+    link.flows[to_size(place)] = link.flows.back();
+    path_[to_size(link.flows[to_size(place)].hop)].place = place;
     link.flows.pop_back();
     link.wanted = link.flows.empty() ? 0 : link.wanted - hop.weight * f.bound;
     link.used = link.flows.empty() ? 0 : link.used - hop.weight * f.rate;
@@ -73,7 +74,7 @@ void FairSharing::stop(int flow) {
 // Finds whether a link is contended once for all flows that pass it: what settle() does does not
 // change it.
 void FairSharing::open(int id) {
-  Link& link = links_[at(id)];
+  Link& link = links_[to_size(id)];
   link.seen = round_;
   link.open = -1;
   if (!is_contended(link)) return;
@@ -85,17 +86,17 @@ void FairSharing::open(int id) {
 }
 
 void FairSharing::reach(int id) {
-  Flow& flow = flows_[at(id)];
+  Flow& flow = flows_[to_size(id)];
   if (flow.seen == round_) return;
   flow.seen = round_;
   flow.reached = static_cast<int>(reached_.size());
   least_bound_ = std::min(least_bound_, flow.bound);
   const int first_way = static_cast<int>(ways_.size());
   for (const Hop& hop : path(flow)) {
-    const Link& link = links_[at(hop.link)];
+    const Link& link = links_[to_size(hop.link)];
     if (link.seen != round_) open(hop.link);
     if (link.open < 0) continue;
-    OpenLink& passed = open_[at(link.open)];
+    OpenLink& passed = open_[to_size(link.open)];
     ++passed.flows;
     passed.weight += hop.weight;
     passed.room += hop.weight * flow.rate;
@@ -111,7 +112,7 @@ void FairSharing::reach(int id) {
 }
 
 void FairSharing::reach_all_of(int link) {
-  for (const Passing& passing : links_[at(link)].flows) reach(passing.flow);
+  for (const Passing& passing : links_[to_size(link)].flows) reach(passing.flow);
 }
 
 void FairSharing::fix(Reached& reached, double rate, int bottleneck) {
@@ -120,7 +121,7 @@ void FairSharing::fix(Reached& reached, double rate, int bottleneck) {
   reached.fix = fixes_++;
   --unfixed_;
   for (const Way& way : ways(reached)) {
-    OpenLink& open = open_[at(way.open)];
+    OpenLink& open = open_[to_size(way.open)];
     open.left = std::max(0.0, open.left - way.weight * rate);
     open.most = std::max(open.most, rate);
     open.unfixed -= way.weight;
@@ -129,8 +130,8 @@ void FairSharing::fix(Reached& reached, double rate, int bottleneck) {
 
 // What a link has for the flows that were reached.
 double FairSharing::room(const OpenLink& open) const {
-  const Link& link = links_[at(open.link)];
-  const bool is_all = at(open.flows) == link.flows.size();
+  const Link& link = links_[to_size(open.link)];
+  const bool is_all = to_size(open.flows) == link.flows.size();
   return is_all ? link.capacity : std::max(0.0, open.room);
 }
 
@@ -156,10 +157,10 @@ void FairSharing::open_links() {
 void FairSharing::catch_up(OpenLink& open) {
   fixed_.clear();
   open.unfixed = open.weight;
-  for (const Passing& passing : links_[at(open.link)].flows) {
-    const Flow& flow = flows_[at(passing.flow)];
+  for (const Passing& passing : links_[to_size(open.link)].flows) {
+    const Flow& flow = flows_[to_size(passing.flow)];
     if (flow.seen != round_) continue;
-    const Reached& reached = reached_[at(flow.reached)];
+    const Reached& reached = reached_[to_size(flow.reached)];
     if (!is_fixed(reached)) continue;
     fixed_.emplace_back(reached.fix, passing.weight * reached.rate);
     open.unfixed -= passing.weight;
@@ -177,13 +178,14 @@ bool FairSharing::fix_bounded(double level) {
   if (by_bound_.empty()) {
     by_bound_.resize(reached_.size());
     std::iota(by_bound_.begin(), by_bound_.end(), 0);
-    std::sort(by_bound_.begin(), by_bound_.end(),
-              [this](int a, int b) { return reached_[at(a)].bound < reached_[at(b)].bound; });
+    std::sort(by_bound_.begin(), by_bound_.end(), [this](int a, int b) {
+      return reached_[to_size(a)].bound < reached_[to_size(b)].bound;
+    });
     next_bound_ = 0;
   }
   bool any = false;
   for (; next_bound_ < by_bound_.size(); ++next_bound_) {
-    Reached& reached = reached_[at(by_bound_[next_bound_])];
+    Reached& reached = reached_[to_size(by_bound_[next_bound_])];
     if (reached.bound > level) break;
     if (is_fixed(reached)) continue;
     fix(reached, reached.bound, -1);
@@ -196,11 +198,11 @@ bool FairSharing::fix_bounded(double level) {
 // those that were started last are the most likely to be among them.
 void FairSharing::stop_all_of(OpenLink& open, double level) {
   open.stops_at = level;
-  const std::vector<Passing>& flows = links_[at(open.link)].flows;
+  const std::vector<Passing>& flows = links_[to_size(open.link)].flows;
   for (auto passing = flows.rbegin(); passing != flows.rend() && open.unfixed > 0; ++passing) {
-    const Flow& flow = flows_[at(passing->flow)];
+    const Flow& flow = flows_[to_size(passing->flow)];
     if (flow.seen != round_) continue;
-    Reached& reached = reached_[at(flow.reached)];
+    Reached& reached = reached_[to_size(flow.reached)];
     if (!is_fixed(reached)) fix(reached, level, open.link);
   }
   open.unfixed = 0;
@@ -229,7 +231,7 @@ void FairSharing::fill() {
     std::pop_heap(levels_.begin(), levels_.end(), higher);
     const Level lowest = levels_.back();
     levels_.pop_back();
-    OpenLink& open = open_[at(lowest.open)];
+    OpenLink& open = open_[to_size(lowest.open)];
     const double level = lowest_level(open);
     if (open.unfixed == 0) continue;
     if (levels_.empty() || level <= levels_.front().rate) {
@@ -250,12 +252,12 @@ void FairSharing::fill() {
 // the others may have more.
 bool FairSharing::is_fair(const OpenLink& open) const {
   constexpr double rounding = 1e-12;
-  const Link& link = links_[at(open.link)];
-  if (at(open.filled) == link.flows.size()) return true;
+  const Link& link = links_[to_size(open.link)];
+  if (to_size(open.filled) == link.flows.size()) return true;
   if (open.others_stopped > 0) {
     double stopped_at = 0;
     for (const Passing& passing : link.flows) {
-      const Flow& flow = flows_[at(passing.flow)];
+      const Flow& flow = flows_[to_size(passing.flow)];
       if (flow.seen == round_ || flow.bottleneck != open.link) continue;
       stopped_at = flow.rate;
       break;
@@ -265,7 +267,7 @@ bool FairSharing::is_fair(const OpenLink& open) const {
   }
   if (open.stops_at < 0) return true;
   return std::none_of(link.flows.begin(), link.flows.end(), [&](const Passing& passing) {
-    const Flow& flow = flows_[at(passing.flow)];
+    const Flow& flow = flows_[to_size(passing.flow)];
     return flow.seen != round_ && flow.rate > open.stops_at * (1 + rounding);
   });
 }
@@ -293,17 +295,17 @@ void FairSharing::relax() {
 // Gives a flow the rate that was found in place of the one that it had, if it is another.
 void FairSharing::book(Reached& reached) {
   constexpr double rounding = 1e-13;
-  Flow& flow = flows_[at(reached.flow)];
+  Flow& flow = flows_[to_size(reached.flow)];
   if (reached.bottleneck != reached.former_bottleneck) {
     flow.bottleneck = reached.bottleneck;
-    if (reached.former_bottleneck >= 0) --links_[at(reached.former_bottleneck)].stopped;
-    if (reached.bottleneck >= 0) ++links_[at(reached.bottleneck)].stopped;
+    if (reached.former_bottleneck >= 0) --links_[to_size(reached.former_bottleneck)].stopped;
+    if (reached.bottleneck >= 0) ++links_[to_size(reached.bottleneck)].stopped;
   }
   if (std::abs(reached.rate - reached.former_rate) <= rounding * reached.rate) return;
   flow.rate = reached.rate;
   new_rates_.push_back(reached.flow);
   for (const Hop& hop : path(flow))
-    links_[at(hop.link)].used += hop.weight * (reached.rate - reached.former_rate);
+    links_[to_size(hop.link)].used += hop.weight * (reached.rate - reached.former_rate);
 }
 
 std::span<const int> FairSharing::settled() {
@@ -314,19 +316,19 @@ std::span<const int> FairSharing::settled() {
   least_bound_ = std::numeric_limits<double>::infinity();
   ++round_;
   for (const int id : started_) {
-    if (flows_[at(id)].runs) reach(id);
+    if (flows_[to_size(id)].runs) reach(id);
   }
   for (const int id : relieved_) {
-    links_[at(id)].has_room = false;
-    for (const Passing& passing : links_[at(id)].flows) {
-      if (flows_[at(passing.flow)].bottleneck == id) reach(passing.flow);
+    links_[to_size(id)].has_room = false;
+    for (const Passing& passing : links_[to_size(id)].flows) {
+      if (flows_[to_size(passing.flow)].bottleneck == id) reach(passing.flow);
     }
   }
   started_.clear();
   relieved_.clear();
   relax();
   for (Reached& reached : reached_) book(reached);
-  for (const OpenLink& open : open_) links_[at(open.link)].is_narrow = open.is_narrow;
+  for (const OpenLink& open : open_) links_[to_size(open.link)].is_narrow = open.is_narrow;
   return new_rates_;
 }
 

@@ -25,6 +25,8 @@
 #include <utility>
 #include <vector>
 
+#include "models/base/to_size.h"
+
 namespace paceline::simulator {
 
 class FairSharing {
@@ -47,7 +49,7 @@ class FairSharing {
     for (const int flow : settled()) changed(flow);
   }
   // Bytes per second, as of the last settle().
-  [[nodiscard]] double rate(int flow) const { return flows_[at(flow)].rate; }
+  [[nodiscard]] double rate(int flow) const { return flows_[to_size(flow)].rate; }
 
  private:
   struct Flow {
@@ -124,13 +126,13 @@ class FairSharing {
     int open;
   };
 
-  static std::size_t at(int index) { return static_cast<std::size_t>(index); }
   [[nodiscard]] static bool is_contended(const Link& link);
   [[nodiscard]] std::span<const Hop> path(const Flow& flow) const {
-    return std::span(path_).subspan(at(flow.first), at(flow.end - flow.first));
+    return std::span(path_).subspan(to_size(flow.first), to_size(flow.end - flow.first));
   }
   [[nodiscard]] std::span<const Way> ways(const Reached& reached) const {
-    return std::span(ways_).subspan(at(reached.first_way), at(reached.end_way - reached.first_way));
+    return std::span(ways_).subspan(to_size(reached.first_way),
+                                    to_size(reached.end_way - reached.first_way));
   }
   std::span<const int> settled();
   void reach(int flow);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/base/to_size.h"
 #include "models/collective/algorithms.h"
 #include "simulator/engine/collective_timer.h"
 
@@ -19,7 +20,7 @@ constexpr double giga = 1e9;
 constexpr double micro = 1e-6;
 
 std::size_t index(NcclAlgorithm algorithm) {
-  return static_cast<std::size_t>(algorithm);
+  return to_size(algorithm);
 }
 
 // The time of a byte more in a ring over this many ranks of one node, by the engine that a bucket is
@@ -74,7 +75,7 @@ NcclTables with_practical_latencies(NcclTables tables, const models::Cluster& cl
                                     const Pace& pace) {
   const auto slow_down = [](NcclTables::Pair& pair, double factor, double small) {
     for (NcclTables::Row& row : pair) {
-      const double host = (small - 1) * row[static_cast<std::size_t>(NcclProtocol::ll)];
+      const double host = (small - 1) * row[to_size(NcclProtocol::ll)];
       for (double& latency : row) latency = factor * std::max(0.0, latency + host);
     }
   };
@@ -100,7 +101,7 @@ NcclTables with_practical_latencies(NcclTables tables, const models::Cluster& cl
     for (const NcclProtocol protocol : nccl_protocols) {
       const bool completes = is_efa && protocol == NcclProtocol::simple;
       const Seconds whole = network_pace * (step + (completes ? nccl_efa_completion : Seconds{0}));
-      double& latency_us = row[static_cast<std::size_t>(protocol)];
+      double& latency_us = row[to_size(protocol)];
       latency_us = std::max(latency_us, whole.value() / micro);
     }
   }
@@ -148,9 +149,9 @@ NcclPractice::NcclPractice(const NcclTables& tables, const models::Cluster& clus
 double NcclPractice::tree_correction(Bytes bytes) const {
   constexpr double first_size = 64;
   const std::vector<double>& correction =
-      model_.tables().tree_correction[static_cast<std::size_t>(NcclProtocol::simple)];
+      model_.tables().tree_correction[to_size(NcclProtocol::simple)];
   if (bytes.value() < first_size) return correction.front();
-  const auto size = static_cast<std::size_t>(std::ilogb(bytes.value() / first_size));
+  const auto size = to_size(std::ilogb(bytes.value() / first_size));
   return size < correction.size() ? correction[size] : 1;
 }
 

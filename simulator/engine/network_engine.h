@@ -22,6 +22,7 @@
 #include <span>
 #include <vector>
 
+#include "models/base/to_size.h"
 #include "models/base/units.h"
 
 namespace paceline::simulator {
@@ -31,9 +32,7 @@ namespace paceline::simulator {
 struct Completion {
   std::vector<Seconds> finish;  // rank r finishes at finish[r % finish.size()]; never empty
 
-  [[nodiscard]] Seconds of(int rank) const {
-    return finish[static_cast<std::size_t>(rank) % finish.size()];
-  }
+  [[nodiscard]] Seconds of(int rank) const { return finish[to_size(rank) % finish.size()]; }
   [[nodiscard]] Seconds last() const { return *std::max_element(finish.begin(), finish.end()); }
 };
 

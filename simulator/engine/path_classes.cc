@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "models/base/to_size.h"
+
 namespace paceline::simulator {
 namespace {
 
@@ -40,7 +42,7 @@ int PathClasses::of(Routes::Distance distance, std::span<const RateLoad> loads) 
   int* link = &entry->second;
   if (!is_new) {
     while (*link >= 0) {
-      Kind& known = kinds_[static_cast<std::size_t>(*link)];
+      Kind& known = kinds_[to_size(*link)];
       if (known.distance == distance && std::ranges::equal(loads_of(known), loads)) return *link;
       link = &known.next;
     }

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 
 namespace paceline::simulator {
 namespace {
@@ -67,7 +68,7 @@ models::Platform platform_of(const Routes& routes, const std::string& name) {
     }
   }
   for (const auto& [alpha_s, link] : number_of_alpha)
-    platform.links[static_cast<std::size_t>(link)].bandwidth = fastest;
+    platform.links[to_size(link)].bandwidth = fastest;
   return platform;
 }
 

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "models/collective/enumerate.h"
 #include "simulator/engine/effort.h"
 #include "simulator/engine/equivalence.h"
@@ -15,7 +16,7 @@
 namespace paceline::simulator {
 
 LinkNumbers::LinkNumbers(const Routes& routes, const Positions& positions) {
-  if (!positions.is_collapsed()) all_.assign(static_cast<std::size_t>(routes.links()), -1);
+  if (!positions.is_collapsed()) all_.assign(to_size(routes.links()), -1);
 }
 
 int LinkNumbers::of(int link) {
@@ -24,7 +25,7 @@ int LinkNumbers::of(int link) {
     if (is_new) met_.push_back(link);
     return entry->second;
   }
-  int& number = all_[static_cast<std::size_t>(link)];
+  int& number = all_[to_size(link)];
   if (number < 0) {
     number = count();
     met_.push_back(link);
@@ -47,7 +48,7 @@ void Sharing::add(const PreparedRun& run) {
       if (!routes_->is_shared(run.links[i])) continue;
       const int sender = moved_down(m.from_rank, run.shifts[i]);
       const int receiver = moved_down(m.to_rank, run.shifts[i]);
-      const auto number = static_cast<std::size_t>(numbers_.of(run.links[i]));
+      const auto number = to_size(numbers_.of(run.links[i]));
       if (number == users_.size()) users_.push_back({.sender = sender, .receiver = receiver});
       Users& users = users_[number];
       users.at_once = users.at_once || users.last_run == runs_ || run.weights[i] > 1;
@@ -60,7 +61,7 @@ void Sharing::add(const PreparedRun& run) {
 }
 
 bool Sharing::is_shared(int link) {
-  const auto number = static_cast<std::size_t>(numbers_.of(link));
+  const auto number = to_size(numbers_.of(link));
   return number < users_.size() && users_[number].share();
 }
 
@@ -119,10 +120,9 @@ class Gatherer {
         routes_(routes),
         positions_(positions),
         most_(most),
-        reduced_(static_cast<std::size_t>(positions.count())),
-        takes_part_(static_cast<std::size_t>(positions.count())),
-        to_another_unit_(positions.is_collapsed() ? static_cast<std::size_t>(positions.count())
-                                                  : 0) {}
+        reduced_(to_size(positions.count())),
+        takes_part_(to_size(positions.count())),
+        to_another_unit_(positions.is_collapsed() ? to_size(positions.count()) : 0) {}
 
   const PreparedRun& gather(int step) {
     begin(step);
@@ -185,7 +185,7 @@ class Gatherer {
                                  .distance = {},
                                  .first_link = run_.links.size(),
                                  .end_link = run_.links.size()};
-    if (t.reduce) reduced_[static_cast<std::size_t>(message.to)] += reduced_by_each(message);
+    if (t.reduce) reduced_[to_size(message.to)] += reduced_by_each(message);
     if (joins_one_to_another_unit(message)) return;
     message.distance = routes_.way(t.from, t.to, path_);
     message.end_link += path_.size();
@@ -202,7 +202,7 @@ class Gatherer {
     for (const int link : path_) run_.shifts.push_back(routes_.shift(link, positions_));
     for (const int link : path_) run_.weights.push_back(routes_.alike(link, positions_));
     if (is_to_another_unit(message))
-      to_another_unit_[static_cast<std::size_t>(message.to)] = {senders_, run_.messages.size()};
+      to_another_unit_[to_size(message.to)] = {senders_, run_.messages.size()};
     run_.messages.push_back(message);
   }
 
@@ -218,7 +218,7 @@ class Gatherer {
   // there, without looking at its way: a rank of a direct exchange sends as many as there are ranks.
   bool joins_one_to_another_unit(const PreparedRun::Message& m) {
     if (!is_to_another_unit(m)) return false;
-    const Sent first = to_another_unit_[static_cast<std::size_t>(m.to)];
+    const Sent first = to_another_unit_[to_size(m.to)];
     if (first.sender != senders_) return false;
     PreparedRun::Message& other = run_.messages[first.message];
     if (other.fraction != m.fraction) return false;
@@ -255,14 +255,14 @@ class Gatherer {
       const double all = static_cast<double>(m.count) * positions_.size(m.from);
       for (std::size_t i = m.first_link; i < m.end_link; ++i)
         run_.weights[i] = all / run_.weights[i];
-      takes_part_[static_cast<std::size_t>(m.from)] = true;
-      takes_part_[static_cast<std::size_t>(m.to)] = true;
+      takes_part_[to_size(m.from)] = true;
+      takes_part_[to_size(m.to)] = true;
     }
   }
 
   void take_part() {
     for (int position = 0; position < positions_.count(); ++position) {
-      const auto i = static_cast<std::size_t>(position);
+      const auto i = to_size(position);
       if (takes_part_[i]) run_.participants.push_back({position, reduced_[i]});
       takes_part_[i] = false;
       reduced_[i] = 0;

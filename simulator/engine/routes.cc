@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 
 namespace paceline::simulator {
 namespace {
@@ -71,9 +72,9 @@ Routes::Routes(const CommunicationCost& cost, int ranks)
     spine_ = add_family("spine", 1, 2 * nics_, 0,
                         nic_beta * fabric_.oversubscription / std::max(nodes_, cost.nodes));
   if (!cost.slow_nodes.empty()) {
-    slow_nodes_.assign(static_cast<std::size_t>(nodes_), 1.0);
+    slow_nodes_.assign(to_size(nodes_), 1.0);
     for (const auto& [node, share] : cost.slow_nodes) {
-      if (node < nodes_) slow_nodes_[static_cast<std::size_t>(node)] = share;
+      if (node < nodes_) slow_nodes_[to_size(node)] = share;
     }
   }
   if (!slots_.empty() || !slow_nodes_.empty()) unit_ = 0;
@@ -81,9 +82,8 @@ Routes::Routes(const CommunicationCost& cost, int ranks)
 
 void Routes::place(const CommunicationCost& cost) {
   slots_ = cost.slots;
-  PACELINE_ASSERT(slots_.empty() || slots_.size() >= static_cast<std::size_t>(ranks_),
-                  "every rank has a slot");
-  if (!slots_.empty()) slots_.resize(static_cast<std::size_t>(ranks_));
+  PACELINE_ASSERT(slots_.empty() || slots_.size() >= to_size(ranks_), "every rank has a slot");
+  if (!slots_.empty()) slots_.resize(to_size(ranks_));
   if (slots_.empty() && cost.placement == models::Placement::round_robin && nodes_ > 1 &&
       per_node_ > 1) {
     for (int rank = 0; rank < ranks_; ++rank)
@@ -91,7 +91,7 @@ void Routes::place(const CommunicationCost& cost) {
   }
   const int last = slots_.empty() ? ranks_ - 1 : *std::max_element(slots_.begin(), slots_.end());
   nodes_ = last / per_node_ + 1;
-  if (platform_ != nullptr && static_cast<std::size_t>(last) >= platform_->hosts.size()) {
+  if (platform_ != nullptr && to_size(last) >= platform_->hosts.size()) {
     throw InputError(
         fmt::format("{} slots on a platform of {} hosts", last + 1, platform_->hosts.size()),
         "choose at most one rank for each host");
@@ -162,17 +162,16 @@ const Routes::Family& Routes::family_of(int link) const {
 }
 
 double Routes::beta_s(int link) const {
-  if (platform_ != nullptr)
-    return 1.0 / platform_->links[static_cast<std::size_t>(link)].bandwidth.value();
+  if (platform_ != nullptr) return 1.0 / platform_->links[to_size(link)].bandwidth.value();
   const Family& family = family_of(link);
   const bool of_node = family.ranks_per_owner == per_node_ && !slow_nodes_.empty() &&
                        (&family - families_.data() == nic_ || &family - families_.data() == grid_);
   if (!of_node) return family.beta_s;
   const int node = (link - family.first) / family.per_owner;
-  double share = slow_nodes_[static_cast<std::size_t>(node)];
+  double share = slow_nodes_[to_size(node)];
   if (&family - families_.data() == grid_) {
     const int other = grid_neighbour(node, (link - family.first) % family.per_owner);
-    share = std::min(share, slow_nodes_[static_cast<std::size_t>(other)]);
+    share = std::min(share, slow_nodes_[to_size(other)]);
   }
   return family.beta_s / share;
 }
@@ -186,8 +185,7 @@ int Routes::rate(int link) const {
 
 double Routes::beta_s_of_rate(int rate) const {
   const auto families = static_cast<int>(families_.size());
-  return rate < families ? families_[static_cast<std::size_t>(rate)].beta_s
-                         : beta_s(rate - families);
+  return rate < families ? families_[to_size(rate)].beta_s : beta_s(rate - families);
 }
 
 bool Routes::is_alike(const Routes& other) const {
@@ -215,16 +213,15 @@ bool Routes::is_alike(const Routes& other) const {
 // Across link `index` of a node of the torus.
 int Routes::grid_neighbour(int node, int index) const {
   int stride = 1;
-  for (int axis = 0; axis < index / 2; ++axis)
-    stride *= fabric_.shape[static_cast<std::size_t>(axis)];
-  const int length = fabric_.shape[static_cast<std::size_t>(index / 2)];
+  for (int axis = 0; axis < index / 2; ++axis) stride *= fabric_.shape[to_size(axis)];
+  const int length = fabric_.shape[to_size(index / 2)];
   const int at = node / stride % length;
   const int next = (at + (index % 2 == 0 ? 1 : length - 1)) % length;
   return node + (next - at) * stride;
 }
 
 std::string Routes::link_name(int link) const {
-  if (platform_ != nullptr) return platform_->links[static_cast<std::size_t>(link)].name;
+  if (platform_ != nullptr) return platform_->links[to_size(link)].name;
   const Family& family = family_of(link);
   return fmt::format("{}-{}-{}", family.name, (link - family.first) / family.per_owner,
                      (link - family.first) % family.per_owner);
@@ -236,8 +233,7 @@ Routes::Distance Routes::way(int from, int to, std::vector<int>& path) const {
     const auto route = platform_->route(slot_of(from), slot_of(to));
     path.assign(route.begin(), route.end());
     double alpha_s = 0;
-    for (const int link : route)
-      alpha_s += platform_->links[static_cast<std::size_t>(link)].latency.value();
+    for (const int link : route) alpha_s += platform_->links[to_size(link)].latency.value();
     return {.hops = 0, .alpha_s = alpha_s};
   }
   const int from_slot = slot_of(from);

@@ -23,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "models/base/to_size.h"
 #include "simulator/cost/communication_cost.h"
 #include "simulator/engine/positions.h"
 
@@ -40,7 +41,7 @@ class Routes {
   [[nodiscard]] double beta_s(int link) const;
   // Do messages share it? Else each gets all of it.
   [[nodiscard]] bool is_shared(int link) const {
-    return platform_ == nullptr || platform_->links[static_cast<std::size_t>(link)].is_shared;
+    return platform_ == nullptr || platform_->links[to_size(link)].is_shared;
   }
   [[nodiscard]] std::string link_name(int link) const;
 
@@ -105,13 +106,13 @@ class Routes {
   void add_tree(const CommunicationCost& cost);
   void add_grid(const CommunicationCost& cost);
   [[nodiscard]] int id(int family, int owner, int index) const {
-    const Family& f = families_[static_cast<std::size_t>(family)];
+    const Family& f = families_[to_size(family)];
     return f.first + owner * f.per_owner + index;
   }
   [[nodiscard]] const Family& family_of(int link) const;
   [[nodiscard]] int grid_neighbour(int node, int index) const;
   [[nodiscard]] int slot_of(int rank) const {
-    return slots_.empty() ? rank : slots_[static_cast<std::size_t>(rank)];
+    return slots_.empty() ? rank : slots_[to_size(rank)];
   }
   [[nodiscard]] int nic_of(int place) const { return place * nics_ / per_node_; }
   void path_inside(int node, int from, int to, std::vector<int>& path) const;

@@ -26,6 +26,7 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "models/collective/enumerate.h"
 #include "simulator/engine/child_process.h"
 #include "simulator/engine/prepare.h"
@@ -64,8 +65,7 @@ struct MessageTable {
       : ranks(schedule.ranks()), steps(schedule.steps()) {}
 
   [[nodiscard]] std::size_t turn(int step, int rank) const {
-    return static_cast<std::size_t>(step) * static_cast<std::size_t>(ranks) +
-           static_cast<std::size_t>(rank);
+    return to_size(step) * to_size(ranks) + to_size(rank);
   }
   [[nodiscard]] std::span<const std::size_t> messages_of(std::size_t turn) const {
     const std::size_t first = turn == 0 ? 0 : turns[turn - 1].end_message;
@@ -95,7 +95,7 @@ MessageTable read(const models::Schedule& schedule, std::size_t most_messages) {
   std::size_t end = 0;
   for (std::size_t turn = 0; turn < table.turns.size(); ++turn) {
     next[turn] = end;
-    end += static_cast<std::size_t>(table.turns[turn].sends + table.turns[turn].receives);
+    end += to_size(table.turns[turn].sends + table.turns[turn].receives);
     table.turns[turn].end_message = end;
   }
   table.by_turn.resize(end);
@@ -154,8 +154,8 @@ class Interpreter {
 
   // ready_s is over ranks, not before now.
   void launch(int id, int schedule, double bytes, const std::vector<double>& ready_s) {
-    const MessageTable& table = tables_[static_cast<std::size_t>(schedule)];
-    const auto ranks = static_cast<std::size_t>(table.ranks);
+    const MessageTable& table = tables_[to_size(schedule)];
+    const auto ranks = to_size(table.ranks);
     instances_.push_back({.id = id, .table = table, .bytes = bytes});
     Instance& instance = instances_.back();
     instance.self = std::prev(instances_.end());
@@ -251,7 +251,7 @@ class Interpreter {
     zone->seal();
   }
 
-  [[nodiscard]] s4u::Host* host(int rank) const { return hosts_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] s4u::Host* host(int rank) const { return hosts_[to_size(rank)]; }
   static std::pair<int, int> pair(const MessageTable::Message& m) { return {m.from, m.to}; }
 
   static void after(double delay_s, std::function<void()> action) {
@@ -267,7 +267,7 @@ class Interpreter {
       }
       if (instance.missing[turn].parts > 0) return;
     }
-    instance.finish_s[static_cast<std::size_t>(rank)] = s4u::Engine::get_clock();
+    instance.finish_s[to_size(rank)] = s4u::Engine::get_clock();
     if (--instance.ranks_left > 0) return;
     const int id = instance.id;
     const std::vector<double> finish_s = std::move(instance.finish_s);
@@ -394,16 +394,15 @@ SimgridEngine::SimgridEngine(std::span<const models::Schedule> schedules,
 SimgridEngine::~SimgridEngine() = default;
 
 Completion SimgridEngine::completion(int schedule, Bytes bucket) {
-  const std::vector<Seconds> ready(static_cast<std::size_t>(model_->routes.ranks()));
+  const std::vector<Seconds> ready(to_size(model_->routes.ranks()));
   return completion(schedule, bucket, ready);
 }
 
 Completion SimgridEngine::completion(int schedule, Bytes bucket, std::span<const Seconds> ready) {
   check_bytes(bucket, most_bytes);
-  PACELINE_ASSERT(schedule >= 0 && static_cast<std::size_t>(schedule) < model_->tables.size(),
+  PACELINE_ASSERT(schedule >= 0 && to_size(schedule) < model_->tables.size(),
                   "a schedule that the engine was made for");
-  PACELINE_ASSERT(ready.size() == static_cast<std::size_t>(model_->routes.ranks()),
-                  "one ready time for each rank");
+  PACELINE_ASSERT(ready.size() == to_size(model_->routes.ranks()), "one ready time for each rank");
   std::vector<double> ready_s;
   for (const Seconds time : ready) {
     PACELINE_ASSERT(time >= Seconds{0}, "ranks are ready at 0 or later");
@@ -438,9 +437,9 @@ void SimgridEngine::run(const std::function<void(Launcher&)>& begin, const Finis
     explicit Collected(const Model* m) : model(m) {}
     void launch(int id, const Launch& collective) override {
       check_bytes(collective.bytes, most_bytes);
-      PACELINE_ASSERT(collective.schedule >= 0 &&
-                          static_cast<std::size_t>(collective.schedule) < model->tables.size(),
-                      "a schedule that the engine was made for");
+      PACELINE_ASSERT(
+          collective.schedule >= 0 && to_size(collective.schedule) < model->tables.size(),
+          "a schedule that the engine was made for");
       PACELINE_ASSERT(collective.at >= now, "a collective is not launched in the past");
       lines.push_back({id, collective.schedule, collective.bytes.value(), collective.at.value()});
     }
@@ -450,9 +449,8 @@ void SimgridEngine::run(const std::function<void(Launcher&)>& begin, const Finis
   ChildProcess child(work, [&](ProcessPipe& parent) {
     Interpreter* running = nullptr;
     const auto launch = [&](const LaunchLine& line) {
-      running->launch(
-          line.id, line.schedule, line.bytes,
-          std::vector<double>(static_cast<std::size_t>(model_->routes.ranks()), line.at_s));
+      running->launch(line.id, line.schedule, line.bytes,
+                      std::vector<double>(to_size(model_->routes.ranks()), line.at_s));
     };
     const auto say = [&](const FinishedLine& line) {
       if (!parent.write(&line, sizeof line)) throw std::runtime_error("nobody listens");

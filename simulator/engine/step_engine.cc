@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 
 namespace paceline::simulator {
 StepEngine::StepEngine(const models::Schedule& schedule, const CommunicationCost& cost,
@@ -34,9 +35,7 @@ StepEngine::StepEngine(std::shared_ptr<const StepProgram> program, const Routes&
 void StepEngine::evaluate(const StepProgram::Run& run, Evaluation& evaluation) const {
   const auto participants = program_->participants(run);
   if (participants.empty()) return;
-  const auto at = [&](int position) -> Times& {
-    return evaluation.times[static_cast<std::size_t>(position)];
-  };
+  const auto at = [&](int position) -> Times& { return evaluation.times[to_size(position)]; };
   if (run.repeats == 1) {
     run_step(run, evaluation);
     for (const StepParts::Participant& p : participants)
@@ -79,7 +78,7 @@ void StepEngine::run_step(const StepProgram::Run& run, Evaluation& evaluation) c
     t.received_s = t.finish_s;
   }
   for (const StepParts::Message& m : program_->messages(run)) {
-    const PathTime& way = evaluation.ways[static_cast<std::size_t>(m.kind)];
+    const PathTime& way = evaluation.ways[to_size(m.kind)];
     Times& from = times[m.from];
     Times& to = times[m.to];
     const double end = std::max(from.finish_s, to.finish_s) + way.alpha_s + way.per_byte_s;
@@ -96,7 +95,7 @@ Completion StepEngine::run_all(Bytes bucket, std::span<const Seconds> ready) con
   const double bytes = program_->share * bucket.value();
   Evaluation evaluation{.ways = ways_, .reduction_s = gamma_s_ * bytes, .times = {}};
   for (PathTime& way : evaluation.ways) way.per_byte_s *= bytes;
-  evaluation.times.resize(static_cast<std::size_t>(positions()));
+  evaluation.times.resize(to_size(positions()));
   for (std::size_t i = 0; i < ready.size(); ++i) evaluation.times[i].finish_s = ready[i].value();
   for (const StepProgram::Run& run : program_->runs) evaluate(run, evaluation);
   std::vector<double> finish_s;
@@ -111,9 +110,8 @@ Completion StepEngine::completion(Bytes bucket) const {
 
 Completion StepEngine::completion(Bytes bucket, std::span<const Seconds> ready) const {
   const Positions& positions = program_->parts->positions;
-  PACELINE_ASSERT(
-      !positions.is_collapsed() && ready.size() == static_cast<std::size_t>(positions.ranks()),
-      "ready times are for ranks that are not collapsed");
+  PACELINE_ASSERT(!positions.is_collapsed() && ready.size() == to_size(positions.ranks()),
+                  "ready times are for ranks that are not collapsed");
   return run_all(bucket, ready);
 }
 

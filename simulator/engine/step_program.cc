@@ -11,12 +11,10 @@
 #include <span>
 #include <variant>
 
+#include "models/base/to_size.h"
+
 namespace paceline::simulator {
 namespace {
-
-std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
-}
 
 // One message of a run that is put together, over links that LinkNumbers numbered.
 struct Part {
@@ -38,8 +36,8 @@ class StepMaker {
         is_summed_(load == Load::sum),
         made_(std::make_shared<StepParts>()),
         numbers_(routes, positions),
-        is_in_run_(at(positions.count())),
-        reduced_(at(positions.count())) {
+        is_in_run_(to_size(positions.count())),
+        reduced_(to_size(positions.count())) {
     made_->positions = positions;
   }
 
@@ -69,11 +67,11 @@ class StepMaker {
     StepProgram::Run run{.first_message = made_->messages.size(),
                          .first_participant = made_->participants.size(),
                          .repeats = repeats};
-    load_.assign(at(numbers_.count()), 0);
+    load_.assign(to_size(numbers_.count()), 0);
     for (int step = last; step >= first; --step) {
       for (const Part& part : parts_of(step)) {
         for (const Link& link : links_of(part))
-          load_[at(link.number)] += part.fraction * link.weight;
+          load_[to_size(link.number)] += part.fraction * link.weight;
       }
     }
     for (int step = last; step >= first; --step) {
@@ -88,7 +86,7 @@ class StepMaker {
 
   // The number of messages in the kept steps from `first` to `last`.
   [[nodiscard]] std::size_t messages(int first, int last) const {
-    return end_part(last) - first_part_[at(first)];
+    return end_part(last) - first_part_[to_size(first)];
   }
   [[nodiscard]] std::shared_ptr<const StepParts> made() const { return made_; }
 
@@ -100,26 +98,26 @@ class StepMaker {
 
   int number(int link) {
     const int number = numbers_.of(link);
-    if (at(number) == rates_.size()) {
+    if (to_size(number) == rates_.size()) {
       rates_.push_back(routes_.rate(link));
       is_shared_.push_back(routes_.is_shared(link));
     }
     return number;
   }
   [[nodiscard]] std::size_t end_part(int step) const {
-    return at(step) + 1 < first_part_.size() ? first_part_[at(step) + 1] : parts_.size();
+    return to_size(step) + 1 < first_part_.size() ? first_part_[to_size(step) + 1] : parts_.size();
   }
   [[nodiscard]] std::span<const Part> parts_of(int step) const {
-    return std::span(parts_).subspan(first_part_[at(step)], messages(step, step));
+    return std::span(parts_).subspan(first_part_[to_size(step)], messages(step, step));
   }
   [[nodiscard]] std::span<const Link> links_of(const Part& part) const {
     return std::span(links_).subspan(part.first_link, part.end_link - part.first_link);
   }
   [[nodiscard]] std::span<const StepParts::Participant> participants_of(int step) const {
-    const std::size_t end = at(step) + 1 < first_participant_.size()
-                                ? first_participant_[at(step) + 1]
+    const std::size_t end = to_size(step) + 1 < first_participant_.size()
+                                ? first_participant_[to_size(step) + 1]
                                 : participants_.size();
-    const std::size_t first = first_participant_[at(step)];
+    const std::size_t first = first_participant_[to_size(step)];
     return std::span(participants_).subspan(first, end - first);
   }
 
@@ -127,9 +125,9 @@ class StepMaker {
     way_.clear();
     for (const Link& link : links_of(part)) {
       double load = part.fraction;
-      if (is_shared_[at(link.number)])
-        load = is_summed_ ? load_[at(link.number)] : part.fraction * link.weight;
-      add_load(way_, {rates_[at(link.number)], load});
+      if (is_shared_[to_size(link.number)])
+        load = is_summed_ ? load_[to_size(link.number)] : part.fraction * link.weight;
+      add_load(way_, {rates_[to_size(link.number)], load});
     }
     return made_->kinds.of(part.distance, way_);
   }
@@ -142,15 +140,15 @@ class StepMaker {
     }
     for (int step = last; step >= first; --step) {
       for (const StepParts::Participant& p : participants_of(step)) {
-        is_in_run_[at(p.position)] = true;
-        reduced_[at(p.position)] += p.reduced;
+        is_in_run_[to_size(p.position)] = true;
+        reduced_[to_size(p.position)] += p.reduced;
       }
     }
     for (int position = 0; position < made_->positions.count(); ++position) {
-      if (!is_in_run_[at(position)]) continue;
-      made_->participants.push_back({position, reduced_[at(position)]});
-      is_in_run_[at(position)] = false;
-      reduced_[at(position)] = 0;
+      if (!is_in_run_[to_size(position)]) continue;
+      made_->participants.push_back({position, reduced_[to_size(position)]});
+      is_in_run_[to_size(position)] = false;
+      reduced_[to_size(position)] = 0;
     }
   }
 

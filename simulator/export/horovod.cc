@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/base/parse_units.h"
+#include "models/base/to_size.h"
 #include "models/plan/strategy.h"
 
 namespace paceline::simulator {
@@ -35,8 +36,7 @@ bool goes_by_nodes(const models::Plan& plan, const models::Cluster& cluster) {
   for (const models::Bucket& bucket : plan.buckets) {
     const double bytes = plan.bytes(bucket).value();
     all += bytes;
-    if (is_by_nodes(plan.schedules[static_cast<std::size_t>(bucket.schedule)], cluster))
-      by_nodes += bytes;
+    if (is_by_nodes(plan.schedules[to_size(bucket.schedule)], cluster)) by_nodes += bytes;
   }
   return 2 * by_nodes > all;
 }
@@ -46,7 +46,7 @@ const models::PlannedSchedule& schedule_by_nodes(const models::Plan& plan,
                                                  const models::Cluster& cluster) {
   std::vector<double> bytes(plan.schedules.size());
   for (const models::Bucket& bucket : plan.buckets)
-    bytes[static_cast<std::size_t>(bucket.schedule)] += plan.bytes(bucket).value();
+    bytes[to_size(bucket.schedule)] += plan.bytes(bucket).value();
   std::size_t most = 0;
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     const bool is_better = !is_by_nodes(plan.schedules[most], cluster) || bytes[i] > bytes[most];

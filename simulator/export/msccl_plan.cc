@@ -9,6 +9,7 @@
 #include <set>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "models/collective/export/msccl.h"
 
 namespace paceline::simulator {
@@ -48,7 +49,7 @@ MscclPlan msccl_plan(const std::string& title, const models::Plan& plan) {
   }
   std::set<int> refused;
   for (const Run& run : runs) {
-    const models::PlannedSchedule& planned = plan.schedules[static_cast<std::size_t>(run.schedule)];
+    const models::PlannedSchedule& planned = plan.schedules[to_size(run.schedule)];
     if (refused.contains(run.schedule)) continue;
     try {
       if (!planned.has_steps())

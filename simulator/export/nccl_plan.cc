@@ -10,6 +10,7 @@
 
 #include "models/base/error.h"
 #include "models/base/json.h"
+#include "models/base/to_size.h"
 
 namespace paceline::simulator {
 namespace {
@@ -100,7 +101,7 @@ NcclPlan::NcclPlan(const models::Plan& plan, const NcclPractice& practice) {
   std::vector<std::size_t> unsaid(plan.schedules.size());
   std::size_t whole_tensors = 0;
   for (const models::Bucket& bucket : plan.buckets) {
-    const auto schedule = static_cast<std::size_t>(bucket.schedule);
+    const auto schedule = to_size(bucket.schedule);
     const models::PlannedSchedule& planned = plan.schedules[schedule];
     const auto algorithm = nccl_algorithm(planned);
     if (!algorithm && planned.library() != models::Library::nccl) ++unsaid[schedule];
@@ -196,8 +197,7 @@ ExportedText nccl_config_text(const std::string& title, const models::Plan& plan
   for (int stream = 0; stream < streams; ++stream) {
     Json buckets = Json::array();
     int channels = 1;
-    for (std::size_t i = static_cast<std::size_t>(stream); i < plan.buckets.size();
-         i += static_cast<std::size_t>(streams)) {
+    for (std::size_t i = to_size(stream); i < plan.buckets.size(); i += to_size(streams)) {
       buckets.push_back(i);
       const auto bytes = static_cast<std::int64_t>(plan.bytes(plan.buckets[i]).value());
       const auto rule = std::find_if(rules.begin(), rules.end(), [&](const NcclRule& one) {

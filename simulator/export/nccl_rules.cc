@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 
 namespace paceline::simulator {
 namespace {
@@ -141,9 +142,9 @@ void add_latencies(const NcclPractice& practice, NcclConstants& constants) {
   const bool nvlink = model.on_nvlink() && has_intra;
   std::optional<double> least_overhead_us;
   for (const NcclAlgorithm algorithm : nccl_algorithms) {
-    const auto a = static_cast<std::size_t>(algorithm);
+    const auto a = to_size(algorithm);
     for (const NcclProtocol protocol : nccl_protocols) {
-      const auto p = static_cast<std::size_t>(protocol);
+      const auto p = to_size(protocol);
       const std::string pair = fmt::format("{} {}", way_names[a], protocol_names[p]);
       const auto add = [&](const std::string& kind, double us) {
         constants.values.push_back({fmt::format("{} {}", kind, pair), constants.unit * us});
@@ -223,11 +224,11 @@ void add_tree_bandwidths(const NcclPractice& practice, NcclConstants& constants)
 }  // namespace
 
 std::string_view tuner_name(NcclWayAlgorithm algorithm) {
-  return way_names[static_cast<std::size_t>(algorithm)];
+  return way_names[to_size(algorithm)];
 }
 
 std::string_view tuner_name(NcclProtocol protocol) {
-  return protocol_names[static_cast<std::size_t>(protocol)];
+  return protocol_names[to_size(protocol)];
 }
 
 std::vector<NcclWay> nccl_ways(const NcclPractice& practice) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "models/plan/strategy.h"
 #include "models/plan/tuned.h"
 #include "simulator/planner/interval_cost.h"
@@ -13,10 +14,6 @@
 
 namespace paceline::simulator {
 namespace {
-
-std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
-}
 
 class Changes {
  public:
@@ -78,15 +75,17 @@ class Changes {
     return plan_.buckets[i].first_gradient + plan_.buckets[i].gradient_count;
   }
   [[nodiscard]] const models::PlannedSchedule& schedule_of(std::size_t i) const {
-    return plan_.schedules[at(plan_.buckets[i].schedule)];
+    return plan_.schedules[to_size(plan_.buckets[i].schedule)];
   }
-  [[nodiscard]] double ready_s(int end) const { return job_.planning.clock.ready_s[at(end - 1)]; }
+  [[nodiscard]] double ready_s(int end) const {
+    return job_.planning.clock.ready_s[to_size(end - 1)];
+  }
 
   // The cost of a bucket of gradients [first, end), by the engine that times the plan; where the DAG
   // judges, by the curve.
   [[nodiscard]] BucketCost cost(const models::PlannedSchedule& schedule, int first, int end) const {
     if (!is_by_clock_) return curve_cost_(first, end);
-    const std::int64_t elements = sums_[at(end)] - sums_[at(first)];
+    const std::int64_t elements = sums_[to_size(end)] - sums_[to_size(first)];
     const BucketTimer timer = job_.timers.timed.value_or(job_.timers.search);
     const double bytes = static_cast<double>(elements) * models::element_size(plan_.wire).value();
     const double time_s = timer.time(schedule, Bytes{bytes}).value();
@@ -107,7 +106,7 @@ class Changes {
     for (std::size_t part = 0; part + 1 < ends.size(); ++part)
       change.parts.push_back(
           {ends[part + 1] - ends[part],
-           candidates_.schedules[at(curve_cost_.which(ends[part], ends[part + 1]))]});
+           candidates_.schedules[to_size(curve_cost_.which(ends[part], ends[part + 1]))]});
     return change;
   }
 
@@ -155,14 +154,14 @@ class Changes {
   [[nodiscard]] Seconds period_of(const PlanChange& change) const {
     if (!is_by_clock_) return job_.period(changed(plan_, change, job_.planning.network.gradients));
     const StreamClock& clock = job_.planning.clock;
-    StreamState state = before_[at(change.bucket)];
-    int first = first_of(at(change.bucket));
+    StreamState state = before_[to_size(change.bucket)];
+    int first = first_of(to_size(change.bucket));
     for (const PlanChange::Part& part : change.parts) {
       const int end = first + part.gradients;
       state = state.after(cost(part.all_reduce, first, end), ready_s(end), clock.slowing);
       first = end;
     }
-    const double done = done_s(state, rest_[at(change.bucket + change.replaced)]);
+    const double done = done_s(state, rest_[to_size(change.bucket + change.replaced)]);
     return std::max(Seconds{done + clock.update_s}, job_.least_other);
   }
 
@@ -207,12 +206,12 @@ models::Plan changed(const models::Plan& plan, const PlanChange& change,
                           .gradient_count = count,
                           .elements = 0,
                           .schedule = static_cast<int>(found - other.schedules.begin())};
-    for (int i = first; i < first + count; ++i) bucket.elements += gradients[at(i)].elements;
+    for (int i = first; i < first + count; ++i) bucket.elements += gradients[to_size(i)].elements;
     if (found == other.schedules.end()) other.schedules.push_back(schedule);
     other.buckets.push_back(bucket);
   };
   for (int i = 0; i < std::ssize(plan.buckets); ++i) {
-    const models::Bucket& bucket = plan.buckets[at(i)];
+    const models::Bucket& bucket = plan.buckets[to_size(i)];
     if (i == change.bucket) {
       int first = bucket.first_gradient;
       for (const PlanChange::Part& part : change.parts) {
@@ -221,7 +220,7 @@ models::Plan changed(const models::Plan& plan, const PlanChange& change,
       }
     }
     if (i < change.bucket || i >= change.bucket + change.replaced)
-      add(bucket.first_gradient, bucket.gradient_count, plan.schedules[at(bucket.schedule)]);
+      add(bucket.first_gradient, bucket.gradient_count, plan.schedules[to_size(bucket.schedule)]);
   }
   other.strategy = models::strategy_of(other.schedules);
   return other;

@@ -5,6 +5,8 @@
 #include <span>
 #include <utility>
 
+#include "models/base/to_size.h"
+
 namespace paceline::simulator {
 namespace {
 
@@ -70,7 +72,7 @@ PlanTravel plan_travel(const models::Plan& plan, const IterationDag& dag,
     if (tasks[i].resource == Resource::compute && end > start)
       travel.compute.push_back({tasks[i].kind, tasks[i].index, start, end});
     if (!moves_data(tasks[i])) continue;
-    const auto index = static_cast<std::size_t>(tasks[i].index);
+    const auto index = to_size(tasks[i].index);
     BucketTravel& bucket = travel.buckets[index];
     bucket.start = seen[index] ? std::min(bucket.start, start) : start;
     bucket.end = seen[index] ? std::max(bucket.end, end) : end;
@@ -78,12 +80,12 @@ PlanTravel plan_travel(const models::Plan& plan, const IterationDag& dag,
   }
   // A bucket is ready when what it waits for on the compute stream is done.
   for (const Dependency& edge : dag.dependencies()) {
-    const Task& to = tasks[static_cast<std::size_t>(edge.to)];
-    const Task& from = tasks[static_cast<std::size_t>(edge.from)];
+    const Task& to = tasks[to_size(edge.to)];
+    const Task& from = tasks[to_size(edge.from)];
     if (edge.lag != 0 || to.resource != Resource::communication ||
         from.resource != Resource::compute || to.kind == TaskKind::update)
       continue;
-    Seconds& ready = travel.buckets[static_cast<std::size_t>(to.index)].ready;
+    Seconds& ready = travel.buckets[to_size(to.index)].ready;
     ready = std::max(ready, steady.finish(dag, edge.from) - zero);
   }
   std::sort(travel.compute.begin(), travel.compute.end(),

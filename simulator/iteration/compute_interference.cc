@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 
 namespace paceline::simulator {
 namespace {
@@ -66,11 +67,11 @@ class Sweep {
 
   // When the task starts. Those that it waits for were evaluated.
   [[nodiscard]] Seconds start(int task) const {
-    const auto t = static_cast<std::size_t>(task);
+    const auto t = to_size(task);
     Seconds start;
     for (std::size_t i = dag_.first_into()[t]; i < dag_.first_into()[t + 1]; ++i) {
       const Dependency& d = dag_.into()[i];
-      const auto from = static_cast<std::size_t>(d.from);
+      const auto from = to_size(d.from);
       start = std::max(start, d.lag == 0 ? finish_[from]
                                          : steady_.previous_finish[from] -
                                                static_cast<double>(d.lag - 1) * steady_.period);
@@ -79,7 +80,7 @@ class Sweep {
   }
 
   void finish(int task, Seconds start, Seconds duration) {
-    const auto t = static_cast<std::size_t>(task);
+    const auto t = to_size(task);
     finish_[t] = start + duration;
     if (!slows(dag_.tasks()[t], compute_)) return;
     const Transfer transfer = transfer_of(dag_.tasks()[t], start, compute_);
@@ -140,13 +141,13 @@ std::vector<LayerTime> layers_beside_traffic(const IterationDag& dag, const Stea
   Sweep sweep(dag, steady, compute);
   std::vector<LayerTime> layers = compute.layers;
   for (const int i : dag.order()) {
-    const Task& task = dag.tasks()[static_cast<std::size_t>(i)];
+    const Task& task = dag.tasks()[to_size(i)];
     const Seconds start = sweep.start(i);
     if (!is_pass(task)) {
       sweep.finish(i, start, task.duration);
       continue;
     }
-    const auto layer = static_cast<std::size_t>(task.index);
+    const auto layer = to_size(task.index);
     const auto pass = task.kind == TaskKind::forward ? &LayerTime::forward : &LayerTime::backward;
     layers[layer].*pass =
         sweep.stretched(start, compute.layers[layer].*pass, compute.beside_traffic[layer].*pass);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "models/plan/strategy.h"
 #include "simulator/iteration/dag_builder.h"
 #include "simulator/iteration/task_graph.h"
@@ -21,18 +22,15 @@ namespace {
 
 // The layer whose forward pass needs a bucket's parameters first.
 int first_layer(const models::NetworkWork& network, const models::Bucket& bucket) {
-  int first = network.gradients[static_cast<std::size_t>(bucket.first_gradient)].layer;
+  int first = network.gradients[to_size(bucket.first_gradient)].layer;
   for (int i = 0; i < bucket.gradient_count; ++i) {
-    first = std::min(first,
-                     network.gradients[static_cast<std::size_t>(bucket.first_gradient + i)].layer);
+    first = std::min(first, network.gradients[to_size(bucket.first_gradient + i)].layer);
   }
   return first;
 }
 
 int last_gradient_layer(const models::NetworkWork& network, const models::Bucket& bucket) {
-  return network
-      .gradients[static_cast<std::size_t>(bucket.first_gradient + bucket.gradient_count - 1)]
-      .layer;
+  return network.gradients[to_size(bucket.first_gradient + bucket.gradient_count - 1)].layer;
 }
 
 // The order in which buckets travel.
@@ -119,15 +117,15 @@ void add_passes(const KfacTimes* k_fac, DagBuilder& dag) {
 // With priorities, a bucket is updated as soon as it is there, on the communication stream so
 // that the compute stream can go on, and a layer's next forward pass needs its own update only.
 int add_bucket_update(int index, int stream, int delivered, DagBuilder& dag) {
-  const models::Bucket& bucket = dag.plan.buckets[static_cast<std::size_t>(index)];
+  const models::Bucket& bucket = dag.plan.buckets[to_size(index)];
   const auto parameters = static_cast<double>(std::max<std::int64_t>(1, dag.network.parameters()));
   const int update =
       dag.add_on(stream, TaskKind::update, index,
                  dag.compute.update * (static_cast<double>(bucket.elements) / parameters));
   dag.depend(delivered, update);
   for (int i = 0; i < bucket.gradient_count; ++i) {
-    const auto gradient = static_cast<std::size_t>(bucket.first_gradient + i);
-    const auto layer = static_cast<std::size_t>(dag.network.gradients[gradient].layer);
+    const auto gradient = to_size(bucket.first_gradient + i);
+    const auto layer = to_size(dag.network.gradients[gradient].layer);
     dag.depend(update, dag.forward[layer], 1);
   }
   return update;
@@ -139,19 +137,17 @@ void add_communication(DagBuilder& dag) {
   int stream = 0;
   const std::vector<int> order = communication_order(dag.network, plan, dag.buckets, dag.compute);
   std::vector<Bytes> sizes;
-  for (const int bucket : order)
-    sizes.push_back(plan.bytes(plan.buckets[static_cast<std::size_t>(bucket)]));
+  for (const int bucket : order) sizes.push_back(plan.bytes(plan.buckets[to_size(bucket)]));
   CreditWindow window(sizes, plan.dispatch.credit);
   const bool by_kernels = runs_as_kernels(plan);
   ServedTasks served(dag, order);
   for (std::size_t position = 0; position < order.size(); ++position) {
     const int bucket = order[position];
-    const auto b = static_cast<std::size_t>(bucket);
+    const auto b = to_size(bucket);
     const BucketTimes& times = dag.buckets[b];
     const int layer = last_gradient_layer(dag.network, plan.buckets[b]);
-    const int ready = plan.overlap == models::Overlap::none
-                          ? dag.backward.front()
-                          : dag.backward[static_cast<std::size_t>(layer)];
+    const int ready =
+        plan.overlap == models::Overlap::none ? dag.backward.front() : dag.backward[to_size(layer)];
     const std::array parts = {
         std::pair{TaskKind::negotiation, times.negotiation}, std::pair{TaskKind::cast, times.cast},
         std::pair{TaskKind::pack, times.pack}, std::pair{TaskKind::all_reduce, times.all_reduce},
@@ -162,9 +158,7 @@ void add_communication(DagBuilder& dag) {
       // On a stream of its own: others travel meanwhile.
       last = dag.add_on(dag.stream_of_bucket(bucket), TaskKind::wait, bucket, times.wait);
       dag.depend(ready, last);
-      if (room >= 0)
-        dag.depend(dag.delivered[static_cast<std::size_t>(order[static_cast<std::size_t>(room)])],
-                   last);
+      if (room >= 0) dag.depend(dag.delivered[to_size(order[to_size(room)])], last);
     }
     int on = stream;
     for (const auto& [kind, duration] : parts) {
@@ -253,8 +247,8 @@ IterationDag::IterationDag(const models::NetworkWork& network, const models::Pla
 }
 
 std::vector<TaskPart> IterationDag::parts(int task) const {
-  const Task& whole = tasks_[static_cast<std::size_t>(task)];
-  const auto layer = static_cast<std::size_t>(std::max(0, whole.index));
+  const Task& whole = tasks_[to_size(task)];
+  const auto layer = to_size(std::max(0, whole.index));
   if (whole.kind == TaskKind::factor_a && layer < earlier_g_.size() && earlier_g_[layer] > 0) {
     return {{TaskKind::factor_a, whole.index, 1 - earlier_g_[layer]},
             {TaskKind::factor_g, whole.index, earlier_g_[layer]}};
@@ -270,11 +264,11 @@ void IterationDag::set_durations(const std::vector<Seconds>& durations) {
 
 void IterationDag::finish() {
   first_into_.assign(tasks_.size() + 1, 0);
-  for (const Dependency& d : dependencies_) ++first_into_[static_cast<std::size_t>(d.to) + 1];
+  for (const Dependency& d : dependencies_) ++first_into_[to_size(d.to) + 1];
   std::partial_sum(first_into_.begin(), first_into_.end(), first_into_.begin());
   into_.resize(dependencies_.size());
   std::vector<std::size_t> next(first_into_.begin(), first_into_.end() - 1);
-  for (const Dependency& d : dependencies_) into_[next[static_cast<std::size_t>(d.to)]++] = d;
+  for (const Dependency& d : dependencies_) into_[next[to_size(d.to)]++] = d;
   order_ = task_order(tasks_, dependencies_);
 }
 

@@ -8,15 +8,12 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 
 namespace paceline::simulator {
 namespace {
 
 constexpr double rounding = 1e-12;
-
-std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
-}
 
 class Ranks {
  public:
@@ -31,15 +28,15 @@ class Ranks {
     double least = std::numeric_limits<double>::infinity();
     double longest = 0;
     for (const int task : dag_.order()) {
-      const bool is_common = dag_.tasks()[at(task)].resource == Resource::communication;
+      const bool is_common = dag_.tasks()[to_size(task)].resource == Resource::communication;
       double all = 0;
       for (std::size_t r = 0; r < durations_.size(); ++r) {
         const double start = begin(task, r);
         all = std::max(all, start);
-        if (!is_common) set(task, r, start, durations_[r][at(task)].value(), least, longest);
+        if (!is_common) set(task, r, start, durations_[r][to_size(task)].value(), least, longest);
       }
       for (std::size_t r = 0; is_common && r < durations_.size(); ++r)
-        set(task, r, all, dag_.tasks()[at(task)].duration.value(), least, longest);
+        set(task, r, all, dag_.tasks()[to_size(task)].duration.value(), least, longest);
     }
     ++iterations_;
     return {least, longest};
@@ -47,15 +44,16 @@ class Ranks {
 
  private:
   [[nodiscard]] std::size_t place(int task, std::size_t rank) const {
-    return at(task) * durations_.size() + rank;
+    return to_size(task) * durations_.size() + rank;
   }
 
   [[nodiscard]] double begin(int task, std::size_t rank) const {
     double start = 0;
-    for (std::size_t i = dag_.first_into()[at(task)]; i < dag_.first_into()[at(task) + 1]; ++i) {
+    for (std::size_t i = dag_.first_into()[to_size(task)]; i < dag_.first_into()[to_size(task) + 1];
+         ++i) {
       const Dependency& d = dag_.into()[i];
       if (d.lag > iterations_) continue;
-      start = std::max(start, finish_[at(d.lag)][place(d.from, rank)]);
+      start = std::max(start, finish_[to_size(d.lag)][place(d.from, rank)]);
     }
     return start;
   }

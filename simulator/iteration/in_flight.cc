@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "simulator/iteration/steady_state.h"
 
 namespace paceline::simulator {
@@ -19,15 +20,11 @@ namespace {
 // which is a multiple of the likely numbers.
 constexpr int averaged = 12;
 
-std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
-}
-
 class Unrolling {
  public:
   Unrolling(const IterationDag& dag, const models::Plan& plan, int most)
       : dag_(dag), plan_(plan), most_(most), out_of_(dag.tasks().size()) {
-    for (const Dependency& d : dag.dependencies()) out_of_[at(d.from)].push_back(d);
+    for (const Dependency& d : dag.dependencies()) out_of_[to_size(d.from)].push_back(d);
   }
 
   void begin(Launcher& launcher) {
@@ -43,8 +40,8 @@ class Unrolling {
     const int tasks = static_cast<int>(dag_.tasks().size());
     const int iteration = id / tasks;
     const int task = id % tasks;
-    Iteration& i = iterations_[at(iteration)];
-    i.duration[at(task)] = when - i.start[at(task)];
+    Iteration& i = iterations_[to_size(iteration)];
+    i.duration[to_size(task)] = when - i.start[to_size(task)];
     done_.push_back({iteration, task, when});
     spread(launcher);
   }
@@ -55,7 +52,7 @@ class Unrolling {
   // The durations of the last iteration that came to its end.
   [[nodiscard]] const std::vector<Seconds>& durations() const {
     PACELINE_ASSERT(complete_ > 0, "an iteration comes to its end");
-    return iterations_[at(complete_ - 1)].duration;
+    return iterations_[to_size(complete_ - 1)].duration;
   }
 
   // Where iterations do not settle: means over those before the last, whose buckets share links with
@@ -64,7 +61,7 @@ class Unrolling {
     std::vector<Seconds> means(dag_.tasks().size());
     for (int i = complete_ - 1 - averaged; i < complete_ - 1; ++i) {
       for (std::size_t task = 0; task < means.size(); ++task)
-        means[task] += iterations_[at(i)].duration[task] / static_cast<double>(averaged);
+        means[task] += iterations_[to_size(i)].duration[task] / static_cast<double>(averaged);
     }
     return means;
   }
@@ -72,9 +69,9 @@ class Unrolling {
   [[nodiscard]] Seconds mean_period() const {
     const auto update = std::ranges::find(dag_.tasks(), TaskKind::update, &Task::kind);
     PACELINE_ASSERT(update != dag_.tasks().end(), "an iteration has an update");
-    const auto task = static_cast<std::size_t>(update - dag_.tasks().begin());
-    return (iterations_[at(complete_ - 1)].start[task] -
-            iterations_[at(complete_ - 1 - averaged)].start[task]) /
+    const auto task = to_size(update - dag_.tasks().begin());
+    return (iterations_[to_size(complete_ - 1)].start[task] -
+            iterations_[to_size(complete_ - 1 - averaged)].start[task]) /
            static_cast<double>(averaged);
   }
 
@@ -96,7 +93,7 @@ class Unrolling {
     Iteration iteration;
     iteration.waits.resize(dag_.tasks().size());
     for (const Dependency& d : dag_.dependencies()) {
-      if (d.lag <= number) ++iteration.waits[at(d.to)];
+      if (d.lag <= number) ++iteration.waits[to_size(d.to)];
     }
     iteration.start.resize(dag_.tasks().size());
     for (const Task& task : dag_.tasks()) iteration.duration.push_back(task.duration);
@@ -105,8 +102,8 @@ class Unrolling {
   }
 
   void start(int iteration, int task) {
-    const Task& t = dag_.tasks()[at(task)];
-    const Seconds when = iterations_[at(iteration)].start[at(task)];
+    const Task& t = dag_.tasks()[to_size(task)];
+    const Seconds when = iterations_[to_size(iteration)].start[to_size(task)];
     if (t.kind == TaskKind::all_reduce) {
       to_launch_.push_back({iteration, task, when});
     } else {
@@ -118,19 +115,20 @@ class Unrolling {
     while (!done_.empty()) {
       const Done done = done_.back();
       done_.pop_back();
-      for (const Dependency& d : out_of_[at(done.task)]) {
+      for (const Dependency& d : out_of_[to_size(done.task)]) {
         const int next = done.iteration + d.lag;
         if (next >= most_ || is_steady_) continue;
         while (next >= static_cast<int>(iterations_.size())) open_iteration();
-        Iteration& i = iterations_[at(next)];
-        i.start[at(d.to)] = std::max(i.start[at(d.to)], done.when);
-        if (--i.waits[at(d.to)] == 0) start(next, d.to);
+        Iteration& i = iterations_[to_size(next)];
+        i.start[to_size(d.to)] = std::max(i.start[to_size(d.to)], done.when);
+        if (--i.waits[to_size(d.to)] == 0) start(next, d.to);
       }
-      if (--iterations_[at(done.iteration)].unknown == 0) complete(done.iteration);
+      if (--iterations_[to_size(done.iteration)].unknown == 0) complete(done.iteration);
     }
     for (const Done& collective : to_launch_) {
       if (is_steady_) break;
-      const models::Bucket& bucket = plan_.buckets[at(dag_.tasks()[at(collective.task)].index)];
+      const models::Bucket& bucket =
+          plan_.buckets[to_size(dag_.tasks()[to_size(collective.task)].index)];
       launcher.launch(
           collective.iteration * static_cast<int>(dag_.tasks().size()) + collective.task,
           {.schedule = bucket.schedule, .bytes = plan_.bytes(bucket), .at = collective.when});
@@ -142,8 +140,8 @@ class Unrolling {
   void complete(int iteration) {
     complete_ = std::max(complete_, iteration + 1);
     if (iteration == 0) return;
-    const Iteration& before = iterations_[at(iteration - 1)];
-    const Iteration& now = iterations_[at(iteration)];
+    const Iteration& before = iterations_[to_size(iteration - 1)];
+    const Iteration& now = iterations_[to_size(iteration)];
     bool is_like_before = before.unknown == 0;
     Seconds period{-1};
     for (std::size_t task = 0; task < dag_.tasks().size() && is_like_before; ++task) {

@@ -6,13 +6,10 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 
 namespace paceline::simulator {
 namespace {
-
-std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
-}
 
 // Walks one iteration from rest and returns the start of each task. duration(task, start) says how
 // long a task takes.
@@ -22,17 +19,18 @@ std::vector<Seconds> starts_from_rest(const IterationDag& dag, F&& duration, boo
   std::vector<Seconds> start(tasks.size());
   std::vector<Seconds> end(tasks.size());
   for (const int task : dag.order()) {
-    for (std::size_t i = dag.first_into()[at(task)]; i < dag.first_into()[at(task) + 1]; ++i) {
+    for (std::size_t i = dag.first_into()[to_size(task)]; i < dag.first_into()[to_size(task) + 1];
+         ++i) {
       const Dependency& d = dag.into()[i];
       if (d.lag > 0) continue;
-      const Task& from = tasks[at(d.from)];
-      const Task& to = tasks[at(task)];
+      const Task& from = tasks[to_size(d.from)];
+      const Task& to = tasks[to_size(task)];
       const bool of_stream = from.resource == Resource::communication &&
                              to.resource == Resource::communication && from.index != to.index;
       if (of_stream && !streams_wait) continue;
-      start[at(task)] = std::max(start[at(task)], end[at(d.from)]);
+      start[to_size(task)] = std::max(start[to_size(task)], end[to_size(d.from)]);
     }
-    end[at(task)] = start[at(task)] + duration(task, start[at(task)]);
+    end[to_size(task)] = start[to_size(task)] + duration(task, start[to_size(task)]);
   }
   return start;
 }
@@ -42,15 +40,15 @@ std::vector<Seconds> starts_from_rest(const IterationDag& dag, F&& duration, boo
 class OrderedCollectives {
  public:
   OrderedCollectives(const IterationDag& dag, const models::Plan& plan, ExecutorEngine& engine)
-      : dag_(dag), engine_(engine), late_(at(plan.ranks)) {
+      : dag_(dag), engine_(engine), late_(to_size(plan.ranks)) {
     const std::vector<Task>& tasks = dag.tasks();
     for (const Task& task : tasks) durations_.push_back(task.duration);
     // The times at which buckets would be ready if no stream kept them waiting.
     const std::vector<Seconds> ready = starts_from_rest(
-        dag, [&](int task, Seconds) { return durations_[at(task)]; }, false);
+        dag, [&](int task, Seconds) { return durations_[to_size(task)]; }, false);
     for (std::size_t task = 0; task < tasks.size(); ++task) {
       if (tasks[task].kind != TaskKind::all_reduce) continue;
-      const models::Bucket& bucket = plan.buckets[at(tasks[task].index)];
+      const models::Bucket& bucket = plan.buckets[to_size(tasks[task].index)];
       all_reduces_.push_back(static_cast<int>(task));
       queued_.push_back(
           {{.schedule = bucket.schedule, .bytes = plan.bytes(bucket), .at = ready[task]},
@@ -99,15 +97,15 @@ class OrderedCollectives {
   Seconds length(const std::vector<Seconds>& ends) {
     const std::vector<Task>& tasks = dag_.tasks();
     std::vector<Seconds> end_of(tasks.size());
-    for (std::size_t b = 0; b < ends.size(); ++b) end_of[at(all_reduces_[b])] = ends[b];
+    for (std::size_t b = 0; b < ends.size(); ++b) end_of[to_size(all_reduces_[b])] = ends[b];
     Seconds end;
     (void)starts_from_rest(
         dag_,
         [&](int task, Seconds start) {
-          if (tasks[at(task)].kind == TaskKind::all_reduce)
-            durations_[at(task)] = std::max(Seconds{0}, end_of[at(task)] - start);
-          end = std::max(end, start + durations_[at(task)]);
-          return durations_[at(task)];
+          if (tasks[to_size(task)].kind == TaskKind::all_reduce)
+            durations_[to_size(task)] = std::max(Seconds{0}, end_of[to_size(task)] - start);
+          end = std::max(end, start + durations_[to_size(task)]);
+          return durations_[to_size(task)];
         },
         true);
     return end;

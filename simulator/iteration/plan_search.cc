@@ -4,16 +4,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "models/base/to_size.h"
 #include "models/plan/tuned.h"
 
 namespace paceline::simulator {
 namespace {
 
 constexpr double gain_of_a_step = 1e-6;
-
-std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
-}
 
 int first_of(const std::vector<int>& ends, std::size_t bucket) {
   return bucket == 0 ? 0 : ends[bucket - 1];
@@ -41,7 +38,7 @@ PlanSearch::PlanSearch(const TuningJob& job, const Candidates& candidates,
 }
 
 std::int64_t PlanSearch::elements(int first, int end) const {
-  return sums_[at(end)] - sums_[at(first)];
+  return sums_[to_size(end)] - sums_[to_size(first)];
 }
 
 PlanSearch::Cut PlanSearch::with_candidates(const std::vector<int>& ends) const {
@@ -68,7 +65,7 @@ models::Plan PlanSearch::plan_of(const Cut& cut) const {
   for (std::size_t i = 0; i < cut.ends.size(); ++i) {
     const auto [in_plan, is_new] =
         index.try_emplace(cut.which[i], static_cast<int>(plan.schedules.size()));
-    if (is_new) plan.schedules.push_back(*all_reduces_[at(cut.which[i])]);
+    if (is_new) plan.schedules.push_back(*all_reduces_[to_size(cut.which[i])]);
     const int first = first_of(cut.ends, i);
     plan.buckets.push_back({.first_gradient = first,
                             .gradient_count = cut.ends[i] - first,
@@ -107,12 +104,12 @@ const std::vector<int>& PlanSearch::choices(int first, int end) {
 }
 
 double PlanSearch::alone_s(int which, std::int64_t elements) {
-  const auto [entry, is_new] = alone_s_[at(which)].try_emplace(elements);
+  const auto [entry, is_new] = alone_s_[to_size(which)].try_emplace(elements);
   if (is_new)
-    entry->second =
-        job_.timers.search
-            .time(*all_reduces_[at(which)], Bytes{static_cast<double>(elements) * element_bytes_})
-            .value();
+    entry->second = job_.timers.search
+                        .time(*all_reduces_[to_size(which)],
+                              Bytes{static_cast<double>(elements) * element_bytes_})
+                        .value();
   return entry->second;
 }
 
@@ -121,7 +118,7 @@ double PlanSearch::alone_s(int which, std::int64_t elements) {
 double PlanSearch::estimate_s(const Cut& cut) {
   const StreamClock& clock = job_.planning.clock;
   const std::size_t count = cut.ends.size();
-  const auto streams = at(job_.streams);
+  const auto streams = to_size(job_.streams);
   std::vector<double> stream_s(streams, 0);  // when each stream is done
   std::vector<double> taken_s(streams, 0);   // how long each is taken
   double links_s = 0;
@@ -135,7 +132,7 @@ double PlanSearch::estimate_s(const Cut& cut) {
     const double time_s = alone_s(cut.which[i], all);
     const double latency_s = alone_s(cut.which[i], 1);
     const double bucket_s = time_s + job_.planning.aside.at(all, end - first);
-    const double ready_s = clock.ready_s[at(end - 1)] + clock.slowing * traffic_s;
+    const double ready_s = clock.ready_s[to_size(end - 1)] + clock.slowing * traffic_s;
     const double moves_s = std::max(0.0, time_s - latency_s);
     links_s = std::max(links_s, ready_s) + moves_s;
     double& stream = stream_s[i % streams];
@@ -145,8 +142,8 @@ double PlanSearch::estimate_s(const Cut& cut) {
     if (job_.planning.slows)
       traffic_s += clock.load.full_s(static_cast<double>(all) * element_bytes_,
                                      streams == 1 ? time_s : moves_s);
-    circle_s =
-        std::max(circle_s, clock.ready_s[at(end - 1)] - clock.forward_s[at(end - 1)] + bucket_s);
+    circle_s = std::max(
+        circle_s, clock.ready_s[to_size(end - 1)] - clock.forward_s[to_size(end - 1)] + bucket_s);
   }
   const double computed_s = clock.computed_s + clock.slowing * traffic_s;
   const double busiest_s = std::max(bytes_s, *std::max_element(taken_s.begin(), taken_s.end()));
@@ -178,7 +175,7 @@ void PlanSearch::descend_from(const models::Plan& plan) {
     return;
   Cut cut;
   for (const models::Bucket& bucket : plan.buckets) {
-    const models::PlannedSchedule& schedule = plan.schedules[at(bucket.schedule)];
+    const models::PlannedSchedule& schedule = plan.schedules[to_size(bucket.schedule)];
     const int first = cut.ends.empty() ? 0 : cut.ends.back();
     const int end = bucket.first_gradient + bucket.gradient_count;
     const bool can_move = library_ ? schedule.library() == library_ : schedule.has_steps();
@@ -188,7 +185,7 @@ void PlanSearch::descend_from(const models::Plan& plan) {
     cut.ends.push_back(end);
     cut.which.push_back(index_of(schedule));
   }
-  if (!cut.ends.empty() && at(cut.ends.back()) + 1 == sums_.size()) descend(std::move(cut));
+  if (!cut.ends.empty() && to_size(cut.ends.back()) + 1 == sums_.size()) descend(std::move(cut));
 }
 
 std::vector<int> PlanSearch::even_ends(int buckets) const {
@@ -335,7 +332,7 @@ void PlanSearch::add_cuts(const Cut& cut, std::size_t bucket, std::set<Cut>& fou
   const int end = cut.ends[bucket];
   if (end - first < 2) return;
   const auto half = std::lower_bound(sums_.begin() + first + 1, sums_.begin() + end - 1,
-                                     sums_[at(first)] + elements(first, end) / 2);
+                                     sums_[to_size(first)] + elements(first, end) / 2);
   std::set<int> middles = {(first + end) / 2, static_cast<int>(half - sums_.begin()), first + 1,
                            end - 1};
   for (const int middle : middles) {

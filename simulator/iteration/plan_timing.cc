@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "models/base/to_size.h"
 #include "models/collective/catalogue.h"
 #include "simulator/engine/effort.h"
 #include "simulator/engine/prepare.h"
@@ -16,10 +17,6 @@
 
 namespace paceline::simulator {
 namespace {
-
-std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
-}
 
 std::vector<models::Schedule> followed_schedules(const models::Plan& plan) {
   std::vector<models::Schedule> schedules;
@@ -51,7 +48,8 @@ double followed_together(const models::Plan& plan, const CommunicationCost& cost
     return may_collapse ? followed_messages(schedule, cost) : message_count(schedule).all;
   });
   double followed = 0;
-  for (const models::Bucket& bucket : plan.buckets) followed += of_schedule[at(bucket.schedule)];
+  for (const models::Bucket& bucket : plan.buckets)
+    followed += of_schedule[to_size(bucket.schedule)];
   return readings * followed;
 }
 
@@ -62,7 +60,7 @@ double followed_alone(const models::Plan& plan, const CommunicationCost& cost) {
   double followed = 0;
   for (const models::Bucket& bucket : plan.buckets) {
     if (timed.emplace(bucket.schedule, bucket.elements).second)
-      followed += of_schedule[at(bucket.schedule)];
+      followed += of_schedule[to_size(bucket.schedule)];
   }
   return readings * followed;
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "models/base/interval.h"
+#include "models/base/to_size.h"
 #include "simulator/iteration/alternatives.h"
 #include "simulator/planner/optimal_fusion.h"
 
@@ -47,8 +48,7 @@ models::Plan ScenarioPlanner::plan_of(const SampledScenario& world) const {
     const double at_least_s = least * at_fast(first, last).stream_s;
     const Seconds travels{
         std::max(0.0, here.traffic_s + reach * (there.traffic_s - here.traffic_s))};
-    const Bytes moved{static_cast<double>(sums_[static_cast<std::size_t>(last)] -
-                                          sums_[static_cast<std::size_t>(first)]) *
+    const Bytes moved{static_cast<double>(sums_[to_size(last)] - sums_[to_size(first)]) *
                       element_bytes_};
     return BucketCost{
         std::max(at_least_s, here.stream_s + reach * (there.stream_s - here.stream_s)) + launch_s,
@@ -62,8 +62,7 @@ models::Plan ScenarioPlanner::plan_of(const SampledScenario& world) const {
   for (const int last : optimum.ends) {
     const Costs& costs = reach < nearer ? stated_ : end;
     whole.parts.push_back(
-        {last - first,
-         costs.candidates.schedules[static_cast<std::size_t>(costs.cost().which(first, last))]});
+        {last - first, costs.candidates.schedules[to_size(costs.cost().which(first, last))]});
     first = last;
   }
   models::Plan plan = changed(like_, whole, network_.gradients);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 
 namespace paceline::simulator {
 namespace {
@@ -18,7 +19,7 @@ int last_task(const IterationDag& dag, const SteadyIteration& steady) {
   int last = 0;
   for (std::size_t i = 0; i < dag.tasks().size(); ++i) {
     if (dag.tasks()[i].kind != TaskKind::update) continue;
-    const bool later = dag.tasks()[static_cast<std::size_t>(last)].kind != TaskKind::update ||
+    const bool later = dag.tasks()[to_size(last)].kind != TaskKind::update ||
                        steady.finish(dag, static_cast<int>(i)) >= steady.finish(dag, last);
     if (later) last = static_cast<int>(i);
   }
@@ -49,7 +50,7 @@ class Unrolled {
     last_step_.swap(step_);
     step_.resize(start_.size());
     for (const int task : dag_.order()) {
-      const auto t = static_cast<std::size_t>(task);
+      const auto t = to_size(task);
       double start = 0;
       int binding = -1;
       for (std::size_t i = dag_.first_into()[t]; i < dag_.first_into()[t + 1]; ++i) {
@@ -86,11 +87,9 @@ class Unrolled {
     }
     double skipped = std::numeric_limits<double>::infinity();
     for (const Dependency& d : dag_.dependencies()) {
-      const double gains =
-          step_[static_cast<std::size_t>(d.from)] - step_[static_cast<std::size_t>(d.to)];
+      const double gains = step_[to_size(d.from)] - step_[to_size(d.to)];
       if (gains <= rounding * period()) continue;
-      skipped = std::min(skipped,
-                         std::floor((start_[static_cast<std::size_t>(d.to)] - done_at(d)) / gains));
+      skipped = std::min(skipped, std::floor((start_[to_size(d.to)] - done_at(d)) / gains));
     }
     if (!std::isfinite(skipped) || skipped < 1) return;
     for (std::size_t t = 0; t < step_.size(); ++t) {
@@ -114,7 +113,7 @@ class Unrolled {
   static constexpr double rounding = 1e-12;
 
   [[nodiscard]] double done_at(const Dependency& d) const {
-    return finish_[static_cast<std::size_t>(d.lag)][static_cast<std::size_t>(d.from)];
+    return finish_[to_size(d.lag)][to_size(d.from)];
   }
 
   const IterationDag& dag_;
@@ -179,15 +178,14 @@ TimeSpent time_spent(const IterationDag& dag, const SteadyIteration& steady) {
   const Seconds idle = std::max(Seconds{0}, steady.period - spent.compute);
   for (std::size_t i = 0; i < dag.tasks().size(); ++i) {
     if (dag.tasks()[i].resource != Resource::compute || steady.binding[i] < 0) continue;
-    const Dependency& binding = dag.into()[static_cast<std::size_t>(steady.binding[i])];
-    if (!is_input(dag.tasks()[static_cast<std::size_t>(binding.from)].kind)) continue;
+    const Dependency& binding = dag.into()[to_size(steady.binding[i])];
+    if (!is_input(dag.tasks()[to_size(binding.from)].kind)) continue;
     Seconds otherwise;  // when the task could have started with its batch there
     for (std::size_t e = dag.first_into()[i]; e < dag.first_into()[i + 1]; ++e) {
       const Dependency& d = dag.into()[e];
-      if (is_input(dag.tasks()[static_cast<std::size_t>(d.from)].kind)) continue;
-      otherwise =
-          std::max(otherwise, d.lag > 0 ? steady.previous_finish[static_cast<std::size_t>(d.from)]
-                                        : steady.finish(dag, d.from));
+      if (is_input(dag.tasks()[to_size(d.from)].kind)) continue;
+      otherwise = std::max(otherwise, d.lag > 0 ? steady.previous_finish[to_size(d.from)]
+                                                : steady.finish(dag, d.from));
     }
     spent.input_wait += steady.start[i] - otherwise;
   }
@@ -206,16 +204,16 @@ CriticalPath critical_path(const IterationDag& dag, const SteadyIteration& stead
   std::vector<CriticalTask> way_back;
   std::vector<int> seen(dag.tasks().size(), -1);  // position in way_back
   CriticalTask at{last_task(dag, steady), 0};
-  while (seen[static_cast<std::size_t>(at.task)] < 0) {
-    seen[static_cast<std::size_t>(at.task)] = static_cast<int>(way_back.size());
+  while (seen[to_size(at.task)] < 0) {
+    seen[to_size(at.task)] = static_cast<int>(way_back.size());
     way_back.push_back(at);
-    const int binding = steady.binding[static_cast<std::size_t>(at.task)];
+    const int binding = steady.binding[to_size(at.task)];
     if (binding < 0) return path;
-    const Dependency& d = dag.into()[static_cast<std::size_t>(binding)];
+    const Dependency& d = dag.into()[to_size(binding)];
     at = {d.from, at.iteration - d.lag};
   }
-  const int first = seen[static_cast<std::size_t>(at.task)];
-  path.periods = way_back[static_cast<std::size_t>(first)].iteration - at.iteration;
+  const int first = seen[to_size(at.task)];
+  path.periods = way_back[to_size(first)].iteration - at.iteration;
   path.tasks.assign(way_back.rbegin(), way_back.rend() - first);
   return path;
 }

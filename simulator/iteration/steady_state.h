@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "models/base/to_size.h"
 #include "simulator/iteration/dag.h"
 
 namespace paceline::simulator {
@@ -18,8 +19,7 @@ struct SteadyIteration {
       binding;  // index into IterationDag::into() of the dependency that set the start; -1: none
 
   [[nodiscard]] Seconds finish(const IterationDag& dag, int task) const {
-    return start[static_cast<std::size_t>(task)] +
-           dag.tasks()[static_cast<std::size_t>(task)].duration;
+    return start[to_size(task)] + dag.tasks()[to_size(task)].duration;
   }
 };
 

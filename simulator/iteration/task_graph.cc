@@ -17,6 +17,7 @@
 
 #include "models/base/error.h"
 #include "models/base/names.h"
+#include "models/base/to_size.h"
 
 namespace paceline::simulator {
 namespace {
@@ -37,7 +38,7 @@ Graph graph_of(std::span<const Task> tasks, std::span<const Dependency> dependen
   for (const Dependency& d : dependencies) {
     if (d.lag > most_lag) continue;
     ends.emplace_back(static_cast<Vertex>(d.from), static_cast<Vertex>(d.to));
-    edges.push_back({-tasks[static_cast<std::size_t>(d.from)].duration.value(), d.lag});
+    edges.push_back({-tasks[to_size(d.from)].duration.value(), d.lag});
   }
   // A source that every task depends on.
   for (std::size_t task = 0; has_source && task < tasks.size(); ++task) {
@@ -99,7 +100,7 @@ std::vector<int> task_order(std::span<const Task> tasks, std::span<const Depende
   const Graph graph = graph_of(tasks, dependencies, 0);
   std::vector<int> awaited(tasks.size(), 0);
   for (const Dependency& d : dependencies)
-    if (d.lag == 0) ++awaited[static_cast<std::size_t>(d.to)];
+    if (d.lag == 0) ++awaited[to_size(d.to)];
   std::vector<Vertex> sources;
   for (std::size_t task = 0; task < tasks.size(); ++task)
     if (awaited[task] == 0) sources.push_back(task);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "models/cluster/placement.h"
 
 namespace paceline::simulator {
@@ -149,7 +150,7 @@ int nodes_of(const models::Cluster& cluster, int ranks) {
   if (cluster.slots.empty()) return (ranks + g - 1) / g;
   std::set<int> nodes;
   for (int rank = 0; rank < ranks; ++rank)
-    nodes.insert(models::node_of(cluster.slots[static_cast<std::size_t>(rank)], g));
+    nodes.insert(models::node_of(cluster.slots[to_size(rank)], g));
   return static_cast<int>(nodes.size());
 }
 

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "models/collective/catalogue.h"
 #include "simulator/engine/effort.h"
 #include "simulator/engine/prepare.h"
@@ -45,7 +46,7 @@ std::size_t first_of_least(const std::vector<double>& times_s) {
   const double limit_s = rounding * *std::min_element(times_s.begin(), times_s.end());
   const auto first = std::find_if(times_s.begin(), times_s.end(),
                                   [&](double time_s) { return time_s <= limit_s; });
-  return static_cast<std::size_t>(first - times_s.begin());
+  return to_size(first - times_s.begin());
 }
 
 }  // namespace

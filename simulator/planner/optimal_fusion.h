@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/base/to_size.h"
 #include "simulator/planner/stream_clock.h"
 
 namespace paceline::simulator {
@@ -83,11 +84,11 @@ std::vector<ToCome> to_come(const StreamClock& clock, const Cost& cost) {
   const auto count = static_cast<int>(clock.ready_s.size());
   std::vector<ToCome> least(clock.ready_s.size() + 1);
   for (int first = count - 1; first >= 0; --first) {
-    ToCome& here = least[static_cast<std::size_t>(first)];
+    ToCome& here = least[to_size(first)];
     here = {1e300, 1e300, 1e300};
     for (int end = first + 1; end <= count; ++end) {
       const BucketCost bucket = cost(first, end);
-      const ToCome& then = least[static_cast<std::size_t>(end)];
+      const ToCome& then = least[to_size(end)];
       const double delay_s =
           end == count ? bucket.stream_s : clock.slowing * bucket.traffic_s + then.delay_s;
       here.stream_s = std::min(here.stream_s, bucket.stream_s + then.stream_s);
@@ -104,13 +105,12 @@ double good_done_s(const StreamClock& clock, const Cost& cost, double weight) {
   const auto count = static_cast<int>(clock.ready_s.size());
   std::vector<StreamState> best(clock.ready_s.size() + 1);
   for (int end = 1; end <= count; ++end) {
-    StreamState& state = best[static_cast<std::size_t>(end)];
+    StreamState& state = best[to_size(end)];
     double least = 1e300;
     for (int first = end - 1; first >= 0; --first) {
-      StreamState other = best[static_cast<std::size_t>(first)].after(
-          cost(first, end), clock.ready_s[static_cast<std::size_t>(end - 1)], clock.slowing);
-      const double waits_for_s =
-          end < count ? clock.ready_s[static_cast<std::size_t>(end)] : clock.computed_s;
+      StreamState other = best[to_size(first)].after(
+          cost(first, end), clock.ready_s[to_size(end - 1)], clock.slowing);
+      const double waits_for_s = end < count ? clock.ready_s[to_size(end)] : clock.computed_s;
       other.finish_s = std::max(other.finish_s, waits_for_s + clock.slowing * other.traffic_s);
       const double value = other.finish_s + weight * other.traffic_s;
       if (value >= least) continue;
@@ -145,19 +145,18 @@ template <class Cost>
     enough_s *= 1 + 1e-12;  // sums in another order
   }
   for (int end = 1; end <= count; ++end) {
-    detail::StateFrontier& frontier = frontiers[static_cast<std::size_t>(end)];
-    const double ready_s = clock.ready_s[static_cast<std::size_t>(end - 1)];
+    detail::StateFrontier& frontier = frontiers[to_size(end)];
+    const double ready_s = clock.ready_s[to_size(end - 1)];
     // No bucket begins before this, so that what was done sooner waits.
-    const double waits_for_s =
-        end < count ? clock.ready_s[static_cast<std::size_t>(end)] : clock.computed_s;
-    const detail::ToCome& then = to_come[static_cast<std::size_t>(end)];
+    const double waits_for_s = end < count ? clock.ready_s[to_size(end)] : clock.computed_s;
+    const detail::ToCome& then = to_come[to_size(end)];
     // Limits of f and B for what leads to a plan that is good enough.
     const double most_finish_s = enough_s - then.stream_s;
     const double most_slowed_s =
         std::min(enough_s - clock.computed_s - clock.slowing * then.traffic_s,
                  end < count ? enough_s - clock.ready_s.back() - then.delay_s : 1e300);
     for (int first = end - 1; first >= 0; --first) {
-      const auto& before = frontiers[static_cast<std::size_t>(first)].entries();
+      const auto& before = frontiers[to_size(first)].entries();
       if (before.empty()) continue;
       const BucketCost bucket = cost(first, end);
       // No state before it starts this bucket earlier than its last gradient is there.
@@ -189,7 +188,7 @@ template <class Cost>
   std::size_t entry = 0;
   for (int end = count; end > 0;) {
     best.ends.push_back(end);
-    const auto& last = frontiers[static_cast<std::size_t>(end)].entries()[entry];
+    const auto& last = frontiers[to_size(end)].entries()[entry];
     end = last.from;
     entry = last.before;
   }
@@ -206,11 +205,11 @@ template <class Cost, class Allowed>
   std::vector<StreamState> least(clock.ready_s.size() + 1, {never, never});
   least.front() = {};
   for (int end = 1; end <= count; ++end) {
-    StreamState& state = least[static_cast<std::size_t>(end)];
-    const double ready_s = clock.ready_s[static_cast<std::size_t>(end - 1)];
+    StreamState& state = least[to_size(end)];
+    const double ready_s = clock.ready_s[to_size(end - 1)];
     const std::pair<int, int> firsts = allowed(end);  // the first, and one past the last
     for (int first = firsts.second - 1; first >= firsts.first; --first) {
-      const StreamState& before = least[static_cast<std::size_t>(first)];
+      const StreamState& before = least[to_size(first)];
       if (before.finish_s >= never) continue;
       const StreamState after = before.after(cost(first, end), ready_s, clock.slowing);
       state.finish_s = std::min(state.finish_s, after.finish_s);
@@ -226,8 +225,7 @@ template <class Cost>
   StreamState state;
   int first = 0;
   for (const int end : ends) {
-    state = state.after(cost(first, end), clock.ready_s[static_cast<std::size_t>(end - 1)],
-                        clock.slowing);
+    state = state.after(cost(first, end), clock.ready_s[to_size(end - 1)], clock.slowing);
     first = end;
   }
   return state.done_s(clock);

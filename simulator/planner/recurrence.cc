@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 
 namespace paceline::simulator {
 
@@ -22,7 +23,7 @@ std::vector<Seconds> gradient_times(const models::NetworkWork& network,
   std::vector<Seconds> times;
   times.reserve(network.gradients.size());
   for (const models::Gradient& gradient : network.gradients)
-    times.push_back(done[static_cast<std::size_t>(gradient.layer)]);
+    times.push_back(done[to_size(gradient.layer)]);
   return times;
 }
 
@@ -33,7 +34,7 @@ std::vector<Seconds> ready_times(const models::NetworkWork& network, const model
   std::vector<Seconds> ready;
   ready.reserve(plan.buckets.size());
   for (const models::Bucket& bucket : plan.buckets) {
-    const auto last = static_cast<std::size_t>(bucket.first_gradient + bucket.gradient_count - 1);
+    const auto last = to_size(bucket.first_gradient + bucket.gradient_count - 1);
     ready.push_back(plan.overlap == models::Overlap::none ? end_of_backward : gradients[last]);
   }
   return ready;
@@ -57,7 +58,7 @@ std::vector<int> priority_order(std::span<const Seconds> ready, std::span<const 
                                 std::span<const int> priorities, const HandedOver& handed_over) {
   std::vector<int> by_time(ready.size());
   std::iota(by_time.begin(), by_time.end(), 0);
-  const auto at = [](int bucket) { return static_cast<std::size_t>(bucket); };
+  const auto at = [](int bucket) { return to_size(bucket); };
   std::stable_sort(by_time.begin(), by_time.end(),
                    [&](int a, int b) { return ready[at(a)] < ready[at(b)]; });
   const auto less_urgent = [&](int a, int b) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "simulator/planner/recurrence.h"
 
 namespace paceline::simulator {
@@ -21,7 +22,7 @@ StreamClock stream_clock(const models::NetworkWork& network, const ComputeTimes&
   for (const LayerTime& layer : compute.layers)
     forward_s.push_back(forward_s.back() + layer.forward.value());
   for (const models::Gradient& gradient : network.gradients)
-    clock.forward_s.push_back(forward_s[static_cast<std::size_t>(gradient.layer)]);
+    clock.forward_s.push_back(forward_s[to_size(gradient.layer)]);
   if (!slows || compute.beside_traffic.empty()) return clock;
   PACELINE_ASSERT(compute.beside_traffic.size() == compute.layers.size(),
                   "every layer has its time beside traffic");

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "simulator/planner/optimal_fusion.h"
 
 namespace paceline::simulator {
@@ -60,7 +61,7 @@ class Search {
     const auto count = static_cast<int>(sums_.size()) - 1;
     int first = 0;       // of the buckets that hold less than `high` without their last gradient
     int first_free = 0;  // of those that hold less than `low`
-    const auto at = [&](int i) { return sums_[static_cast<std::size_t>(i)]; };
+    const auto at = [&](int i) { return sums_[to_size(i)]; };
     const auto allowed = [&](int end) {
       while (first < end - 1 && at(end - 1) - at(first) >= high) ++first;
       while (first_free < end && at(end) - at(first_free) >= low) ++first_free;
@@ -88,12 +89,10 @@ ThetaOutcome outcome_of_theta(const StreamClock& clock, const std::vector<std::i
   outcome.up_to = std::max(theta_elements, sums.back());
   StreamState state;
   for (int first = 0, end = 1; end <= count; ++end) {
-    const std::int64_t elements =
-        sums[static_cast<std::size_t>(end)] - sums[static_cast<std::size_t>(first)];
+    const std::int64_t elements = sums[to_size(end)] - sums[to_size(first)];
     if (elements < theta_elements && end < count) continue;
     if (end < count) outcome.up_to = std::min(outcome.up_to, elements);
-    state = state.after(cost(first, end), clock.ready_s[static_cast<std::size_t>(end - 1)],
-                        clock.slowing);
+    state = state.after(cost(first, end), clock.ready_s[to_size(end - 1)], clock.slowing);
     outcome.ends.push_back(end);
     first = end;
   }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "models/collective/catalogue.h"
 #include "simulator/engine/effort.h"
 #include "simulator/engine/prepare.h"
@@ -294,8 +295,7 @@ class Ways {
   // The period of buckets by the timer of the plan.
   [[nodiscard]] double timed_s(const Way& way, const std::vector<int>& ends) const {
     return period_s(done_s(job_.clock, ends, [&](int first, int end) -> BucketCost {
-      const std::int64_t elements =
-          sums_[static_cast<std::size_t>(end)] - sums_[static_cast<std::size_t>(first)];
+      const std::int64_t elements = sums_[to_size(end)] - sums_[to_size(first)];
       const double bytes = static_cast<double>(elements) * element_bytes_;
       const double time_s = timers_.timed->time(schedule_for(way, bytes), Bytes{bytes}).value();
       return {time_s + job_.aside.at(elements, end - first),
@@ -310,8 +310,7 @@ class Ways {
     std::set<std::int64_t> large;
     int first = 0;
     for (const int end : way.best.ends) {
-      const std::int64_t elements =
-          sums_[static_cast<std::size_t>(end)] - sums_[static_cast<std::size_t>(first)];
+      const std::int64_t elements = sums_[to_size(end)] - sums_[to_size(first)];
       const double bytes = static_cast<double>(elements) * element_bytes_;
       (&schedule_for(way, bytes) == &way.small ? small : large).insert(elements);
       first = end;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "simulator/iteration/alternatives.h"
 #include "simulator/iteration/better_links.h"
 #include "simulator/iteration/plan_timing.h"
@@ -22,7 +23,7 @@ namespace {
 std::vector<PathShare> path_shares(const IterationDag& dag, const CriticalPath& path) {
   std::vector<PathShare> shares;
   for (const CriticalTask& step : path.tasks) {
-    const Task& task = dag.tasks()[static_cast<std::size_t>(step.task)];
+    const Task& task = dag.tasks()[to_size(step.task)];
     for (const TaskPart& part : dag.parts(step.task)) {
       auto share = std::find_if(shares.begin(), shares.end(),
                                 [&](const PathShare& s) { return s.kind == part.kind; });

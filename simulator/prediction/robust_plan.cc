@@ -9,6 +9,7 @@
 #include "models/base/error.h"
 #include "models/base/interval.h"
 #include "models/base/random.h"
+#include "models/base/to_size.h"
 
 namespace paceline::simulator {
 namespace {
@@ -81,8 +82,7 @@ std::size_t most_robust(std::span<const RobustCandidate> candidates) {
   std::vector<Seconds> percentiles;
   for (const RobustCandidate& candidate : candidates) percentiles.push_back(p95(candidate.time));
   const auto index_of_least = [](const auto& values, auto less) {
-    return static_cast<std::size_t>(std::min_element(values.begin(), values.end(), less) -
-                                    values.begin());
+    return to_size(std::min_element(values.begin(), values.end(), less) - values.begin());
   };
   const std::size_t least = index_of_least(percentiles, std::less<>{});
   const std::size_t as_stated =

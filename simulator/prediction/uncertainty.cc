@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/base/to_size.h"
 #include "models/plan/tuned.h"
 #include "simulator/cost/losses.h"
 #include "simulator/iteration/sampled_interval.h"
@@ -30,7 +31,7 @@ std::vector<Seconds> straggling(const PredictionRequest& request, const Iteratio
 // How many times as long as stated the slowest rank computes in each of this many sampled states; 1
 // where the request has no stragglers.
 std::vector<double> slowest_ranks(const PredictionRequest& request, int states) {
-  std::vector<double> slowest(static_cast<std::size_t>(states), 1);
+  std::vector<double> slowest(to_size(states), 1);
   if (!request.stragglers) return slowest;
   ComputeFactors factors(request.stragglers->stragglers, request.ranks, request.stragglers->seed);
   for (int i = 0; i < left_out_iterations(states); ++i) static_cast<void>(factors.next());
@@ -197,8 +198,8 @@ std::vector<models::Plan> plans_of_worlds(JobSettings& settings, const StrategyR
       slowest_ranks(request, static_cast<int>(worlds.worlds.size()));
   for (int i = 0; i < std::min<int>(count, static_cast<int>(std::ssize(worlds.worlds))); ++i) {
     if (stop && stop()) break;
-    SampledScenario world = worlds.worlds[static_cast<std::size_t>(i)];
-    world.compute *= slowest[static_cast<std::size_t>(i)];
+    SampledScenario world = worlds.worlds[to_size(i)];
+    world.compute *= slowest[to_size(i)];
     add(planner.plan_of(world));
   }
   return plans;

@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 
 namespace paceline::simulator {
 namespace {
@@ -23,7 +24,7 @@ double mean_above_zero(double s) {
 }  // namespace
 
 ComputeFactors::ComputeFactors(const models::Stragglers& stragglers, int ranks, std::uint64_t seed)
-    : stragglers_(stragglers), random_(seed), factors_(static_cast<std::size_t>(ranks), 1.0) {
+    : stragglers_(stragglers), random_(seed), factors_(to_size(ranks), 1.0) {
   const models::ComputeSpread& spread = stragglers.spread;
   if (spread.kind == models::SpreadKind::normal) normal_mean_ = mean_above_zero(spread.parameter);
   for (const auto& [rank, factor] : stragglers.slow_ranks)
@@ -51,8 +52,7 @@ double ComputeFactors::draw() {
 
 std::span<const double> ComputeFactors::next() {
   for (double& factor : factors_) factor = draw();
-  for (const auto& [rank, factor] : stragglers_.slow_ranks)
-    factors_[static_cast<std::size_t>(rank)] *= factor;
+  for (const auto& [rank, factor] : stragglers_.slow_ranks) factors_[to_size(rank)] *= factor;
   return factors_;
 }
 

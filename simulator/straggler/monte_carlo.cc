@@ -17,6 +17,7 @@
 #include <span>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "simulator/iteration/steady_state.h"
 #include "simulator/straggler/compute_factors.h"
 
@@ -24,10 +25,6 @@ namespace paceline::simulator {
 namespace {
 
 constexpr double never = -std::numeric_limits<double>::infinity();
-
-std::size_t at(int index) {
-  return static_cast<std::size_t>(index);
-}
 
 bool is_of_rank(const Task& task) {
   return task.resource != Resource::communication;
@@ -44,18 +41,19 @@ class RanksUnrolled {
  public:
   RanksUnrolled(const IterationDag& dag, int ranks, int backup)
       : dag_(dag),
-        ranks_(at(ranks)),
-        backup_(at(backup)),
+        ranks_(to_size(ranks)),
+        backup_(to_size(backup)),
         steps_(dag.tasks().size()),
         order_(dag.order()),
         section_start_(ranks_) {
     std::stable_sort(order_.begin(), order_.end(), [&](int a, int b) {
-      return phase(dag.tasks()[at(a)]) < phase(dag.tasks()[at(b)]);
+      return phase(dag.tasks()[to_size(a)]) < phase(dag.tasks()[to_size(b)]);
     });
     find_waits();
     find_sections();
     for (auto& values : common_) values.assign(steps_.size(), 0.0);
-    for (auto& values : kept_) values.assign(at(kept_count_), std::vector<double>(ranks_, 0.0));
+    for (auto& values : kept_)
+      values.assign(to_size(kept_count_), std::vector<double>(ranks_, 0.0));
   }
 
   // All ranks are where `steady`, of the same tasks, says.
@@ -63,9 +61,9 @@ class RanksUnrolled {
     for (int task = 0; task < static_cast<int>(steps_.size()); ++task) {
       for (int lag = 0; lag < 3; ++lag) {
         const double finish = (steady.finish(timed, task) - lag * steady.period).value();
-        common_[at(lag)][at(task)] = finish;
-        const int kept = steps_[at(task)].kept;
-        if (kept >= 0) std::fill_n(kept_[at(lag)][at(kept)].begin(), ranks_, finish);
+        common_[to_size(lag)][to_size(task)] = finish;
+        const int kept = steps_[to_size(task)].kept;
+        if (kept >= 0) std::fill_n(kept_[to_size(lag)][to_size(kept)].begin(), ranks_, finish);
       }
     }
     count_from(last_update());
@@ -81,12 +79,12 @@ class RanksUnrolled {
     double last_begin = never;  // of a bucket's way
     int before = 0;
     for (const int task : order_) {
-      const int now = phase(dag_.tasks()[at(task)]);
+      const int now = phase(dag_.tasks()[to_size(task)]);
       if (now == 2 && before < 2 && backup_ > 0) drop_late(last_begin);
       before = now;
       if (now == 1) {
         last_begin = std::max(last_begin, run_common(task));
-      } else if (dag_.tasks()[at(task)].resource == Resource::compute) {
+      } else if (dag_.tasks()[to_size(task)].resource == Resource::compute) {
         run_compute(task);
       } else {
         run_input(task);
@@ -118,19 +116,21 @@ class RanksUnrolled {
       steps_[t].duration = dag_.tasks()[t].duration.value();
     int before = -1;
     std::vector<int> position(steps_.size());
-    for (std::size_t i = 0; i < order_.size(); ++i) position[at(order_[i])] = static_cast<int>(i);
+    for (std::size_t i = 0; i < order_.size(); ++i)
+      position[to_size(order_[i])] = static_cast<int>(i);
     for (const int task : order_) {
-      const bool is_compute = dag_.tasks()[at(task)].resource == Resource::compute;
-      Step& step = steps_[at(task)];
-      for (std::size_t i = dag_.first_into()[at(task)]; i < dag_.first_into()[at(task) + 1]; ++i) {
+      const bool is_compute = dag_.tasks()[to_size(task)].resource == Resource::compute;
+      Step& step = steps_[to_size(task)];
+      for (std::size_t i = dag_.first_into()[to_size(task)];
+           i < dag_.first_into()[to_size(task) + 1]; ++i) {
         const Dependency& d = dag_.into()[i];
-        PACELINE_ASSERT(d.lag > 0 || position[at(d.from)] < position[at(task)],
+        PACELINE_ASSERT(d.lag > 0 || position[to_size(d.from)] < position[to_size(task)],
                         "phases keep the order of an iteration");
         if (is_compute && d.lag == 0 && d.from == before) continue;
         step.waits.push_back(d);
-        if (!is_of_rank(dag_.tasks()[at(d.from)])) continue;
-        Step& from = steps_[at(d.from)];
-        if (is_of_rank(dag_.tasks()[at(task)])) {
+        if (!is_of_rank(dag_.tasks()[to_size(d.from)])) continue;
+        Step& from = steps_[to_size(d.from)];
+        if (is_of_rank(dag_.tasks()[to_size(task)])) {
           if (from.kept < 0) from.kept = kept_count_++;
         } else {
           PACELINE_ASSERT(d.lag == 0, "communication waits for gradients of its own iteration");
@@ -139,7 +139,7 @@ class RanksUnrolled {
       }
       if (!is_compute) continue;
       step.opens_section = before < 0 || !step.waits.empty();
-      if (dag_.tasks()[at(task)].kind == TaskKind::update) step.is_compared = true;
+      if (dag_.tasks()[to_size(task)].kind == TaskKind::update) step.is_compared = true;
       before = task;
     }
   }
@@ -148,8 +148,8 @@ class RanksUnrolled {
     double offset = 0;
     Step* opening = nullptr;
     for (const int task : order_) {
-      if (dag_.tasks()[at(task)].resource != Resource::compute) continue;
-      Step& step = steps_[at(task)];
+      if (dag_.tasks()[to_size(task)].resource != Resource::compute) continue;
+      Step& step = steps_[to_size(task)];
       if (step.opens_section) {
         opening = &step;
         offset = 0;
@@ -166,22 +166,23 @@ class RanksUnrolled {
   void wait(const Step& step, std::vector<double>& start) const {
     double common = never;
     for (const Dependency& d : step.waits) {
-      if (!is_of_rank(dag_.tasks()[at(d.from)])) {
-        common = std::max(common, common_[at(d.lag)][at(d.from)]);
+      if (!is_of_rank(dag_.tasks()[to_size(d.from)])) {
+        common = std::max(common, common_[to_size(d.lag)][to_size(d.from)]);
         continue;
       }
-      const std::vector<double>& done = kept_[at(d.lag)][at(steps_[at(d.from)].kept)];
+      const std::vector<double>& done =
+          kept_[to_size(d.lag)][to_size(steps_[to_size(d.from)].kept)];
       for (std::size_t r = 0; r < ranks_; ++r) start[r] = std::max(start[r], done[r]);
     }
     for (double& value : start) value = std::max(value, common);
   }
 
   void run_input(int task) {
-    const Step& step = steps_[at(task)];
+    const Step& step = steps_[to_size(task)];
     input_start_.assign(ranks_, never);
     wait(step, input_start_);
     if (step.kept < 0) return;
-    std::vector<double>& done = kept_[0][at(step.kept)];
+    std::vector<double>& done = kept_[0][to_size(step.kept)];
     for (std::size_t r = 0; r < ranks_; ++r) done[r] = input_start_[r] + step.duration;
   }
 
@@ -189,16 +190,16 @@ class RanksUnrolled {
   double run_common(int task) {
     double begin = never;
     bool takes_gradients = false;
-    for (const Dependency& d : steps_[at(task)].waits) {
-      begin = std::max(begin, common_[at(d.lag)][at(d.from)]);
-      takes_gradients = takes_gradients || is_of_rank(dag_.tasks()[at(d.from)]);
+    for (const Dependency& d : steps_[to_size(task)].waits) {
+      begin = std::max(begin, common_[to_size(d.lag)][to_size(d.from)]);
+      takes_gradients = takes_gradients || is_of_rank(dag_.tasks()[to_size(d.from)]);
     }
-    common_[0][at(task)] = begin + steps_[at(task)].duration;
+    common_[0][to_size(task)] = begin + steps_[to_size(task)].duration;
     return takes_gradients ? begin : never;
   }
 
   void run_compute(int task) {
-    const Step& step = steps_[at(task)];
+    const Step& step = steps_[to_size(task)];
     if (step.opens_section) {
       end_section();
       wait(step, section_start_);
@@ -207,10 +208,10 @@ class RanksUnrolled {
         find_candidates(step.first_compared, step.last_compared);
     }
     offset_ = step.offset;
-    if (step.is_compared) common_[0][at(task)] = nth_finish(step.offset);
+    if (step.is_compared) common_[0][to_size(task)] = nth_finish(step.offset);
     if (step.kept < 0) return;
     last_kept_ = step.kept;
-    std::vector<double>& done = kept_[0][at(step.kept)];
+    std::vector<double>& done = kept_[0][to_size(step.kept)];
     for (std::size_t r = 0; r < ranks_; ++r) done[r] = finish(r, step.offset);
   }
 
@@ -259,7 +260,7 @@ class RanksUnrolled {
       section_start_[r] = is_late ? last_begin : finish(r, offset_);
     }
     offset_ = 0;
-    if (last_kept_ >= 0 && dropped_are_kept()) kept_[0][at(last_kept_)] = section_start_;
+    if (last_kept_ >= 0 && dropped_are_kept()) kept_[0][to_size(last_kept_)] = section_start_;
   }
 
   // Is the end of backward what the next iteration waits for?
@@ -351,7 +352,7 @@ std::vector<Seconds> iteration_times(const IterationDag& dag, int ranks,
 
   const int left_out = left_out_iterations(request.iterations);
   std::vector<Seconds> times;
-  times.reserve(at(request.iterations));
+  times.reserve(to_size(request.iterations));
   for (int i = 0; i < left_out + request.iterations; ++i) {
     const Seconds time = unrolled.next(factors.next());
     if (i >= left_out) times.push_back(time);

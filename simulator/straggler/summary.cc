@@ -7,6 +7,7 @@
 
 #include "models/base/error.h"
 #include "models/base/interval.h"
+#include "models/base/to_size.h"
 
 namespace paceline::simulator {
 namespace {

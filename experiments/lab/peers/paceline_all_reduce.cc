@@ -9,6 +9,7 @@
 #include <exception>
 
 #include "experiments/lab/peers/timing.h"
+#include "models/base/to_size.h"
 #include "models/collective/catalogue.h"
 #include "runtime/collective/executor.h"
 #include "runtime/transport/mpi_transport.h"
@@ -26,8 +27,7 @@ int run(int argc, char** argv) {
   const auto transport = runtime::mpi_transport();
   const Ranks ranks{transport->rank(), transport->ranks()};
   const auto schedule = models::all_reduce_algorithm(argv[1]).build({.ranks = ranks.ranks});
-  runtime::Executor executor(*transport,
-                             {.message_bytes = static_cast<std::size_t>(std::atoll(argv[2]))});
+  runtime::Executor executor(*transport, {.message_bytes = to_size(std::atoll(argv[2]))});
   bool right = true;
   for (std::int64_t bytes = options.smallest_bytes; bytes <= options.largest_bytes; bytes *= 2) {
     const runtime::Collective collective =

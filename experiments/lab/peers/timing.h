@@ -12,6 +12,8 @@
 #include <cstdlib>
 #include <vector>
 
+#include "models/base/to_size.h"
+
 namespace paceline::lab {
 
 // What a contender's library must do besides the all-reduce itself.
@@ -37,7 +39,7 @@ struct TimingOptions {
 
 // Element i of rank r: small integers, so that every order of summation gives the same sum.
 inline float element_of(int rank, std::size_t i) {
-  return static_cast<float>((static_cast<std::size_t>(rank) * 7 + i) % 31);
+  return static_cast<float>((to_size(rank) * 7 + i) % 31);
 }
 
 inline bool is_sum(const std::vector<float>& bucket, int ranks) {
@@ -65,7 +67,7 @@ inline void print_line(const char* name, Ranks ranks, std::int64_t bytes,
 template <class Barrier, class Slowest, class AllReduce>
 bool time_all_reduce(const char* name, Ranks ranks, std::int64_t bytes, int repetitions,
                      Barrier barrier, Slowest slowest, AllReduce all_reduce) {
-  std::vector<float> bucket(static_cast<std::size_t>(bytes) / sizeof(float));
+  std::vector<float> bucket(to_size(bytes) / sizeof(float));
   std::vector<double> times;
   bool right = true;
   for (int repetition = -1; repetition < repetitions; ++repetition) {

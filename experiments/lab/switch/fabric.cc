@@ -3,15 +3,17 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/base/to_size.h"
+
 namespace paceline::lab {
 
 Fabric::Fabric(const FabricOptions& options)
     : options_(options), hosts_per_rack_((options.hosts + options.racks - 1) / options.racks) {
-  const auto hosts = static_cast<std::size_t>(options.hosts);
+  const auto hosts = to_size(options.hosts);
   out_.assign(hosts, Link{1e9 / options.rate, 0});
   in_ = out_;
   if (options.racks > 1) {
-    up_.assign(static_cast<std::size_t>(options.racks), Link{1e9 / options.uplink_rate, 0});
+    up_.assign(to_size(options.racks), Link{1e9 / options.uplink_rate, 0});
     down_ = up_;
   }
 }
@@ -23,7 +25,7 @@ Transit Fabric::send(int from, int to, std::int64_t wire_bytes, Nanoseconds now)
                 .links_left = rack_of(from) == rack_of(to) ? 1 : 3,
                 .first_byte = now,
                 .last_byte = now};
-  pass(out_[static_cast<std::size_t>(from)], frame);
+  pass(out_[to_size(from)], frame);
   frame.first_byte += options_.latency;
   frame.last_byte += options_.latency;
   return frame;
@@ -31,9 +33,9 @@ Transit Fabric::send(int from, int to, std::int64_t wire_bytes, Nanoseconds now)
 
 void Fabric::pass(Transit& frame) {
   const auto next = [&]() -> Link& {
-    if (frame.links_left == 3) return up_[static_cast<std::size_t>(rack_of(frame.from))];
-    if (frame.links_left == 2) return down_[static_cast<std::size_t>(rack_of(frame.to))];
-    return in_[static_cast<std::size_t>(frame.to)];
+    if (frame.links_left == 3) return up_[to_size(rack_of(frame.from))];
+    if (frame.links_left == 2) return down_[to_size(rack_of(frame.to))];
+    return in_[to_size(frame.to)];
   };
   pass(next(), frame);
   --frame.links_left;
@@ -49,7 +51,7 @@ void Fabric::pass(Link& link, Transit& frame) {
 }
 
 Nanoseconds Fabric::idle_at(int from) const {
-  return out_[static_cast<std::size_t>(from)].free_at;
+  return out_[to_size(from)].free_at;
 }
 
 std::int64_t wire_bytes(std::int64_t frame_bytes, std::int64_t header_bytes,

@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 
+#include "models/base/to_size.h"
+
 namespace paceline::lab {
 namespace {
 
@@ -12,7 +14,7 @@ namespace {
 std::size_t bucket_of(Nanoseconds late) {
   const auto value = static_cast<std::uint64_t>(late);
   if (value < 4) return value;
-  const auto octave = static_cast<std::size_t>(std::bit_width(value)) - 1;
+  const auto octave = to_size(std::bit_width(value)) - 1;
   return octave * 4 + ((value >> (octave - 2)) & 3);
 }
 

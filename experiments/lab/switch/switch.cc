@@ -12,6 +12,8 @@
 #include <span>
 #include <system_error>
 
+#include "models/base/to_size.h"
+
 namespace paceline::lab {
 namespace {
 
@@ -65,7 +67,7 @@ class Switch::Loop {
       std::array<epoll_event, 64> ready{};
       const int count = wait(ready);
       for (int i = 0; i < count; ++i) {
-        take_from(static_cast<int>(ready[static_cast<std::size_t>(i)].data.u32));
+        take_from(static_cast<int>(ready[to_size(i)].data.u32));
       }
       deliver_due();
     }
@@ -81,7 +83,7 @@ class Switch::Loop {
       throw std::system_error(errno, std::generic_category(), "epoll_ctl");
     }
   }
-  [[nodiscard]] int file(int host) const { return taps_[static_cast<std::size_t>(host)].file(); }
+  [[nodiscard]] int file(int host) const { return taps_[to_size(host)].file(); }
 
   // Sleeps until a host sends, the next frame is due, a signal comes or a second has passed.
   int wait(std::span<epoll_event> ready) {
@@ -93,7 +95,7 @@ class Switch::Loop {
 
   void take_from(int host) {
     const Nanoseconds time = now();
-    auto held_back = held_back_[static_cast<std::size_t>(host)];
+    auto held_back = held_back_[to_size(host)];
     for (int i = 0; i < frames_per_turn; ++i) {
       if (fabric_.idle_at(host) - time > lookahead) {
         held_back = true;
@@ -108,7 +110,7 @@ class Switch::Loop {
       }
       // A host that was held back had frames ready: its link went on while the switch slept.
       const Nanoseconds handed_over = held_back ? std::min(time, fabric_.idle_at(host)) : time;
-      send(host, std::span(room_).first(static_cast<std::size_t>(bytes)), handed_over);
+      send(host, std::span(room_).first(to_size(bytes)), handed_over);
     }
   }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "models/base/xml_text.h"
 #include "models/collective/export/messages.h"
 
@@ -55,7 +56,7 @@ struct Chunk {
 
 class Gpu {
  public:
-  Gpu(int rank, std::int64_t chunks) : rank_(rank), chunks_(static_cast<std::size_t>(chunks)) {}
+  Gpu(int rank, std::int64_t chunks) : rank_(rank), chunks_(to_size(chunks)) {}
 
   [[nodiscard]] const std::vector<Threadblock>& blocks() const { return blocks_; }
 
@@ -90,8 +91,7 @@ class Gpu {
  private:
   template <class F>
   void for_each_chunk(Span<std::int64_t> span, F visit) {
-    for (std::int64_t c = span.begin; c < span.end(); ++c)
-      visit(chunks_[static_cast<std::size_t>(c)]);
+    for (std::int64_t c = span.begin; c < span.end(); ++c) visit(chunks_[to_size(c)]);
   }
   int block_of(std::map<int, int>& blocks, int peer, int Threadblock::*direction) {
     const auto [entry, is_new] = blocks.try_emplace(peer, static_cast<int>(blocks_.size()));
@@ -107,7 +107,7 @@ class Gpu {
   }
   Place add(int block, const char* type, Cell source, Cell target, std::int64_t count,
             const std::vector<Place>& waits) {
-    Threadblock& mine = blocks_[static_cast<std::size_t>(block)];
+    Threadblock& mine = blocks_[to_size(block)];
     std::map<int, int> latest;
     for (const Place& place : waits) {
       if (place.block < 0 || place.block == block) continue;
@@ -138,8 +138,7 @@ class Gpu {
     return {block, static_cast<int>(list.size()) - 1};
   }
   Instruction& at(Place place) {
-    return blocks_[static_cast<std::size_t>(place.block)]
-        .instructions[static_cast<std::size_t>(place.step)];
+    return blocks_[to_size(place.block)].instructions[to_size(place.step)];
   }
 
   int rank_;
@@ -183,7 +182,7 @@ void for_each_piece(Span<std::int64_t> span, F visit) {
 
 // Throws InputError where the runtime's parser would give up.
 void check_elements(const std::vector<Threadblock>& blocks, int rank, int ranks) {
-  std::size_t elements = 1 + static_cast<std::size_t>(ranks) + blocks.size();
+  std::size_t elements = 1 + to_size(ranks) + blocks.size();
   for (const Threadblock& block : blocks) elements += block.instructions.size();
   if (elements > MscclLimits::elements) {
     throw InputError(fmt::format("rank {} would read more than {} elements of XML, the most that "

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "models/base/to_size.h"
+
 namespace paceline::models {
 
 int PlanInMaking::place_of(PlannedSchedule schedule) {
@@ -23,11 +25,11 @@ int PlanInMaking::place_of(std::string_view algorithm, const ScheduleOptions& wa
 }
 
 int PlanInMaking::next_server(std::int64_t elements, ServerPlacement placement) {
-  held_.resize(static_cast<std::size_t>(thresholds.servers));
+  held_.resize(to_size(thresholds.servers));
   const std::size_t server =
       placement == ServerPlacement::round_robin
           ? placed_++ % held_.size()
-          : static_cast<std::size_t>(std::min_element(held_.begin(), held_.end()) - held_.begin());
+          : to_size(std::min_element(held_.begin(), held_.end()) - held_.begin());
   held_[server] += elements;
   return static_cast<int>(server);
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "models/collective/message_sizes.h"
 #include "runtime/collective/nccl/communicator.h"
 #include "runtime/collective/stream_program.h"
@@ -107,7 +108,7 @@ struct NcclExecutor::State final : cuda::CudaTokenSource {
                .ranks = channel.ranks(),
                .streams = o.streams,
                .takes = {MemoryKind::device}},
-        lanes(static_cast<std::size_t>(o.streams)) {
+        lanes(to_size(o.streams)) {
     for (Lane& lane : lanes) {
       lane.transfers = make_stream(device);
       lane.sums = make_stream(device);
@@ -325,18 +326,16 @@ Collective NcclExecutor::prepare(const models::Schedule& schedule, std::int64_t 
   StreamProgram program = compile_for_streams(schedule, traits.rank, elements, wire,
                                               std::max<std::int64_t>(1, message_bytes / bytes));
   return state_->guarded([&] {
-    Lane& lane = state_->lanes[static_cast<std::size_t>(stream)];
-    lane.scratch.reserve(state_->device,
-                         static_cast<std::size_t>(program.scratch_elements * bytes));
-    lane.wide.reserve(state_->device,
-                      static_cast<std::size_t>(program.wide_elements) * sizeof(float));
+    Lane& lane = state_->lanes[to_size(stream)];
+    lane.scratch.reserve(state_->device, to_size(program.scratch_elements * bytes));
+    lane.wide.reserve(state_->device, to_size(program.wide_elements) * sizeof(float));
     if (lane.last.is_done()) {
       lane.scratch.release();
       lane.wide.release();
     }
-    lane.events.resize(std::max(lane.events.size(), static_cast<std::size_t>(program.events)));
+    lane.events.resize(std::max(lane.events.size(), to_size(program.events)));
     state_->connect(lane, peers(program));
-    return state_->keep({std::move(program), wire, static_cast<std::size_t>(stream)});
+    return state_->keep({std::move(program), wire, to_size(stream)});
   });
 }
 
@@ -350,8 +349,8 @@ Collective NcclExecutor::prepare(const models::PlannedSchedule& schedule, std::i
         "choose a strategy with a schedule, such as fused-ring");
   state_->check_stream(stream);
   return state_->guarded([&] {
-    state_->connect_all_reduce(state_->lanes[static_cast<std::size_t>(stream)], wire);
-    return state_->keep({std::nullopt, wire, static_cast<std::size_t>(stream)});
+    state_->connect_all_reduce(state_->lanes[to_size(stream)], wire);
+    return state_->keep({std::nullopt, wire, to_size(stream)});
   });
 }
 

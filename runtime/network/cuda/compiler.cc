@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "models/network/shape_inference.h"
 #include "runtime/network/uneven_pool.h"
 
@@ -41,7 +42,7 @@ Windows windows_of(const Window& window) {
 
 // For each of `in` rows, the windows that cover it.
 std::vector<CoveringWindows> covering(std::span<const PoolWindow> windows, std::int64_t in) {
-  std::vector<CoveringWindows> result(static_cast<std::size_t>(in));
+  std::vector<CoveringWindows> result(to_size(in));
   for (std::size_t row = 0; row < result.size(); ++row) {
     const auto covers = [row](const PoolWindow& window) {
       return window.first <= static_cast<std::int64_t>(row) &&
@@ -80,7 +81,7 @@ class Compiler {
     states_.resize(layers);
     program_.working_copies.resize(places.size());
     for (std::size_t i = 0; i < places.size(); ++i)
-      program_.layers[at(places[i].layer)].parameters.push_back(static_cast<int>(i));
+      program_.layers[to_size(places[i].layer)].parameters.push_back(static_cast<int>(i));
   }
 
   Program compile() {
@@ -101,8 +102,6 @@ class Compiler {
   }
 
  private:
-  static std::size_t at(int layer) { return static_cast<std::size_t>(layer); }
-
   // Memory that is kept.
 
   void prepare_library() {
@@ -113,8 +112,8 @@ class Compiler {
 
   void keep_what_the_host_knows() {
     memories_.set_time(time_);
-    const auto batch = static_cast<std::size_t>(options_.batch);
-    program_.images = keep<float>(batch * static_cast<std::size_t>(network_.input().elements()));
+    const auto batch = to_size(options_.batch);
+    program_.images = keep<float>(batch * to_size(network_.input().elements()));
     program_.labels = keep<std::int32_t>(batch);
     program_.pass = keep<PassParameters>(1);
     program_.outcomes = keep<SampleOutcome>(batch);
@@ -122,7 +121,7 @@ class Compiler {
     for (std::size_t i = 0; i < network_.layers().size(); ++i) {
       offsets_.push_back(statistics.size());
       if (std::holds_alternative<models::BatchNorm>(network_.layers()[i].kind))
-        statistics.resize(statistics.size() + static_cast<std::size_t>(shapes_[i + 1].channels));
+        statistics.resize(statistics.size() + to_size(shapes_[i + 1].channels));
     }
     statistics_ = statistics.size();
     statistics.resize(2 * statistics_, 1.0F);
@@ -132,9 +131,9 @@ class Compiler {
 
   void keep_parameters(int layer) {
     layer_ = layer;
-    LayerState& state = states_[at(layer)];
-    state.gradients_to_come = static_cast<int>(program_.layers[at(layer)].parameters.size());
-    const steps::Images& in = shapes_[at(here().inputs[0] + 1)];
+    LayerState& state = states_[to_size(layer)];
+    state.gradients_to_come = static_cast<int>(program_.layers[to_size(layer)].parameters.size());
+    const steps::Images& in = shapes_[to_size(here().inputs[0] + 1)];
     if (const auto* convolution = std::get_if<models::Convolution>(&here().kind)) {
       keep_filters(convolution->channels, convolution->kernel, in.channels / convolution->groups);
     } else if (const auto* full = std::get_if<models::FullyConnected>(&here().kind)) {
@@ -143,10 +142,10 @@ class Compiler {
       BatchNormVectors& norm = state.norm;
       norm.gamma = static_cast<float*>(vector(ParameterRole::gamma, NumberType::fp32));
       norm.beta = static_cast<float*>(vector(ParameterRole::beta, NumberType::fp32));
-      norm.running_mean = program_.statistics + offsets_[at(layer)];
-      norm.running_variance = program_.statistics + statistics_ + offsets_[at(layer)];
+      norm.running_mean = program_.statistics + offsets_[to_size(layer)];
+      norm.running_variance = program_.statistics + statistics_ + offsets_[to_size(layer)];
       norm.epsilon = static_cast<float>(options_.batch_norm_epsilon);
-      state.norm_sums = keep<double>(2 * static_cast<std::size_t>(in.channels));
+      state.norm_sums = keep<double>(2 * to_size(in.channels));
     }
   }
   // A fully connected layer is a convolution whose kernel covers the input.
@@ -157,18 +156,18 @@ class Compiler {
                     .kernel_height = kernel.height,
                     .kernel_width = kernel.width,
                     .stored_channels = stored};
-    filters.channels = places_[at(index)].elements / (outputs * kernel.height * kernel.width);
+    filters.channels = places_[to_size(index)].elements / (outputs * kernel.height * kernel.width);
     filters.data = memories_.keep(filters.bytes());
-    program_.working_copies[at(index)] = LoadFilters{.target = filters};
-    states_[at(layer_)].filters = filters;
-    states_[at(layer_)].bias = vector(ParameterRole::bias, options_.storage);
+    program_.working_copies[to_size(index)] = LoadFilters{.target = filters};
+    states_[to_size(layer_)].filters = filters;
+    states_[to_size(layer_)].bias = vector(ParameterRole::bias, options_.storage);
   }
   [[nodiscard]] void* vector(ParameterRole role, NumberType type) {
     const int index = parameter(role);
     if (index < 0) return nullptr;
-    const std::int64_t elements = places_[at(index)].elements;
-    void* copy = memories_.keep(static_cast<std::size_t>(elements) * bytes_of_number(type));
-    program_.working_copies[at(index)] =
+    const std::int64_t elements = places_[to_size(index)].elements;
+    void* copy = memories_.keep(to_size(elements) * bytes_of_number(type));
+    program_.working_copies[to_size(index)] =
         LoadVector{.target = copy, .type = type, .elements = elements};
     return copy;
   }
@@ -190,15 +189,15 @@ class Compiler {
 
   // Parameters of layer_.
 
-  [[nodiscard]] const models::Layer& here() const { return network_.layers()[at(layer_)]; }
+  [[nodiscard]] const models::Layer& here() const { return network_.layers()[to_size(layer_)]; }
   [[nodiscard]] int parameter(ParameterRole role) const {
-    for (const int index : program_.layers[at(layer_)].parameters)
-      if (places_[at(index)].role == role) return index;
+    for (const int index : program_.layers[to_size(layer_)].parameters)
+      if (places_[to_size(index)].role == role) return index;
     return -1;
   }
   [[nodiscard]] ParameterGradient gradient_of(ParameterRole role) const {
     const bool is_rounded = role == ParameterRole::weight || role == ParameterRole::bias;
-    return {.offset = places_[at(parameter(role))].offset,
+    return {.offset = places_[to_size(parameter(role))].offset,
             .type = is_rounded && options_.storage == NumberType::fp16 ? NumberType::fp16
                                                                        : NumberType::fp32};
   }
@@ -245,20 +244,20 @@ class Compiler {
   [[nodiscard]] Tensor value(const steps::Tensor& tensor) {
     int layer = tensor.layer;
     if (tensor.kind == Kind::gradient_part)
-      layer = network_.layers()[at(layer)].inputs[at(tensor.part)];
-    Tensor shape = shaped(shapes_[at(layer + 1)]);
+      layer = network_.layers()[to_size(layer)].inputs[to_size(tensor.part)];
+    Tensor shape = shaped(shapes_[to_size(layer + 1)]);
     shape.data = address(tensor, shape.bytes());
     return shape;
   }
   // What the forward pass of a batch norm keeps, by channel.
   [[nodiscard]] float* by_channel(const steps::Tensor& tensor) {
-    const auto channels = static_cast<std::size_t>(shapes_[at(tensor.layer + 1)].channels);
+    const auto channels = to_size(shapes_[to_size(tensor.layer + 1)].channels);
     return reinterpret_cast<float*>(address(tensor, channels * sizeof(float)));
   }
 
   // Operations of the step at hand.
 
-  [[nodiscard]] LayerProgram& layer_program() { return program_.layers[at(step_->layer)]; }
+  [[nodiscard]] LayerProgram& layer_program() { return program_.layers[to_size(step_->layer)]; }
   void add_training(const Operation& operation) { layer_program().training.push_back(operation); }
   void add_evaluation(const Operation& operation) {
     layer_program().evaluation.push_back(operation);
@@ -270,7 +269,7 @@ class Compiler {
   // Operations of a backward pass. Those behind the last gradient of the layer's parameters need not
   // be done when the parameters are announced.
   void add_backward(const Operation& operation, int gradients_of_parameters = 0) {
-    int& to_come = states_[at(step_->layer)].gradients_to_come;
+    int& to_come = states_[to_size(step_->layer)].gradients_to_come;
     LayerProgram& program = layer_program();
     (to_come > 0 ? program.parameter_gradients : program.data_gradients).push_back(operation);
     to_come -= gradients_of_parameters;
@@ -299,7 +298,7 @@ class Compiler {
   }
   [[nodiscard]] void* memory(const steps::Operand& operand) {
     const steps::Tensor& tensor = operand.tensor;
-    const LayerState& state = states_[at(std::max(tensor.layer, 0))];
+    const LayerState& state = states_[to_size(std::max(tensor.layer, 0))];
     const bool is_norm = state.norm.gamma != nullptr;
     switch (tensor.kind) {
       case Kind::data:
@@ -315,8 +314,7 @@ class Compiler {
       case Kind::kept:
         if (is_norm) return by_channel(tensor);
         // Where the maxima of a pool stood, in bytes.
-        return address(tensor,
-                       static_cast<std::size_t>(shaped(shapes_[at(tensor.layer + 1)]).elements()));
+        return address(tensor, to_size(shaped(shapes_[to_size(tensor.layer + 1)]).elements()));
       case Kind::parameter_gradient:
         break;
     }
@@ -333,7 +331,7 @@ class Compiler {
     using Product = steps::Convolution::Product;
     const bool makes_filters = c.product == Product::filter_gradient;
     layer_ = makes_filters ? written(Role::dw).layer : read(Role::w).layer;
-    const LayerState& state = states_[at(layer_)];
+    const LayerState& state = states_[to_size(layer_)];
     if (is_of_library(c)) {
       if (c.product == Product::forward) return add_forward(of_library({}));
       if (c.product == Product::data_gradient) return add_backward(of_library({}));
@@ -372,13 +370,13 @@ class Compiler {
     b.pass == steps::Pass::forward ? norm_forward(b) : norm_backward(b);
   }
   void norm_forward(const steps::BatchNorm& b) {
-    BatchNormVectors norm = states_[at(layer_)].norm;
+    BatchNormVectors norm = states_[to_size(layer_)].norm;
     norm.mean = by_channel(written(Role::mean));
     norm.inverse_deviation = by_channel(written(Role::inverse_deviation));
     const Tensor x = value(read(Role::x));
     BatchNormApply apply{.x = x, .vectors = norm, .relu = b.relu, .y = value(written(Role::y))};
     if (b.residual) apply.residual = value(read(Role::residual)).data;
-    const bool is_aligned = offsets_[at(layer_)] % 4 == 0 && statistics_ % 4 == 0;
+    const bool is_aligned = offsets_[to_size(layer_)] % 4 == 0 && statistics_ % 4 == 0;
     if (is_of_library(b) && is_aligned) {
       add_training(of_library({{.role = static_cast<int>(Role::epsilon), .number = norm.epsilon},
                                {.role = static_cast<int>(Role::momentum),
@@ -391,7 +389,7 @@ class Compiler {
     add_evaluation(apply);
   }
   void norm_backward(const steps::BatchNorm& b) {
-    const LayerState& state = states_[at(layer_)];
+    const LayerState& state = states_[to_size(layer_)];
     BatchNormVectors norm = state.norm;
     norm.mean = by_channel(read(Role::mean));
     norm.inverse_deviation = by_channel(read(Role::inverse_deviation));
@@ -399,7 +397,7 @@ class Compiler {
     const ParameterGradient beta = gradient_of(ParameterRole::beta);
     if (is_of_library(b)) {
       const std::int64_t channels = b.x.channels;
-      const auto bytes = static_cast<std::size_t>(channels) * sizeof(float);
+      const auto bytes = to_size(channels) * sizeof(float);
       std::byte* of_gamma = scratch(bytes);
       std::byte* of_beta = scratch(bytes);
       add_backward(of_library(
@@ -471,7 +469,7 @@ class Compiler {
   }
   [[nodiscard]] std::int32_t* where(const steps::Tensor& tensor, const Tensor& y) {
     return reinterpret_cast<std::int32_t*>(
-        address(tensor, static_cast<std::size_t>(y.elements()) * sizeof(std::int32_t)));
+        address(tensor, to_size(y.elements()) * sizeof(std::int32_t)));
   }
   // One input and one output, whichever way.
   void average_pool() {
@@ -480,9 +478,9 @@ class Compiler {
     const Tensor to = value(step_->writes.at(0).tensor);
     if (step_->pass == steps::Pass::forward) {
       make_windows(from, to);
-      add_forward(AveragePoolForward{states_[at(layer_)].means, from, to});
+      add_forward(AveragePoolForward{states_[to_size(layer_)].means, from, to});
     } else {
-      add_backward(AveragePoolDataGradient{states_[at(layer_)].means, from, to});
+      add_backward(AveragePoolDataGradient{states_[to_size(layer_)].means, from, to});
     }
   }
   void make_windows(const Tensor& x, const Tensor& y) {
@@ -503,10 +501,10 @@ class Compiler {
       rows = adaptive_windows(x.height, y.height);
       columns = adaptive_windows(x.width, y.width);
     }
-    states_[at(layer_)].means = {.rows = table(as_device_windows(rows)),
-                                 .columns = table(as_device_windows(columns)),
-                                 .over_rows = table(covering(rows, x.height)),
-                                 .over_columns = table(covering(columns, x.width))};
+    states_[to_size(layer_)].means = {.rows = table(as_device_windows(rows)),
+                                      .columns = table(as_device_windows(columns)),
+                                      .over_rows = table(covering(rows, x.height)),
+                                      .over_columns = table(covering(columns, x.width))};
   }
 
   // Steps that are our own in any case.
@@ -572,7 +570,7 @@ class Compiler {
     std::int64_t channel = 0;
     std::size_t part = 0;  // of those that get a gradient
     for (std::size_t i = 0; i < here().inputs.size(); ++i) {
-      const std::int64_t channels = shapes_[at(here().inputs[i] + 1)].channels;
+      const std::int64_t channels = shapes_[to_size(here().inputs[i] + 1)].channels;
       if (is_forward) {
         const Tensor x = value(step_->reads.at(i).tensor);
         add_forward(CopyChannels{.source = x,
@@ -600,7 +598,7 @@ class Compiler {
 
   void loss_forward() {
     const Tensor logits = value(step_->reads.at(0).tensor);
-    program_.logits = keep<float>(static_cast<std::size_t>(logits.elements()));
+    program_.logits = keep<float>(to_size(logits.elements()));
     add_forward(
         LossForward{logits, program_.labels, program_.pass, program_.logits, program_.outcomes});
   }

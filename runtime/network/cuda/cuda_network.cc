@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "runtime/device/cuda/cuda_stream.h"
 #include "runtime/network/batch.h"
 #include "runtime/network/cuda/compiler.h"
@@ -80,19 +81,18 @@ void set_gradient_array(Operation& operation, float* array) {
 // Where the operation that fills a parameter's working copy puts it.
 WorkingCopy as_working_copy(const Operation& operation, const ParameterPlace& place) {
   const auto target = [](void* data, NumberType type, std::int64_t elements) {
-    return ArrayView{static_cast<std::byte*>(data), type, static_cast<std::size_t>(elements),
-                     MemoryKind::device};
+    return ArrayView{static_cast<std::byte*>(data), type, to_size(elements), MemoryKind::device};
   };
-  const auto offset = static_cast<std::size_t>(place.offset);
+  const auto offset = to_size(place.offset);
   if (const auto* vector = std::get_if<cuda::LoadVector>(&operation))
     return WorkingCopy::in_order(target(vector->target, vector->type, vector->elements), offset);
   const cuda::Filters& filters = std::get<cuda::LoadFilters>(operation).target;
   return {.target = target(filters.data, filters.type, filters.stored_elements()),
           .offset = offset,
-          .outputs = static_cast<std::size_t>(filters.outputs),
-          .channels = static_cast<std::size_t>(filters.channels),
-          .pixels = static_cast<std::size_t>(filters.kernel_height * filters.kernel_width),
-          .stored_channels = static_cast<std::size_t>(filters.stored_channels)};
+          .outputs = to_size(filters.outputs),
+          .channels = to_size(filters.channels),
+          .pixels = to_size(filters.kernel_height * filters.kernel_width),
+          .stored_channels = to_size(filters.stored_channels)};
 }
 
 }  // namespace
@@ -107,7 +107,7 @@ class CudaNetwork::Implementation {
                 .classes = count_classes(network),
                 .arithmetic = models::NumberType::fp32,
                 .parameters = parameter_places(network)},
-        input_elements_(static_cast<std::size_t>(network.input().elements())),
+        input_elements_(to_size(network.input().elements())),
         library_(std::move(library)),
         compute_(make_stream(device)),
         input_(make_stream(device)),
@@ -117,7 +117,7 @@ class CudaNetwork::Implementation {
         pass_(device, 1),
         backward_pass_(device, 1),
         outcomes_(device, batch()),
-        logits_(device, batch() * static_cast<std::size_t>(traits_.classes)) {
+        logits_(device, batch() * to_size(traits_.classes)) {
     compile(device, network);
     std::vector<WorkingCopy> copies;
     for (std::size_t i = 0; i < traits_.parameters.size(); ++i)
@@ -153,8 +153,7 @@ class CudaNetwork::Implementation {
     compute_->wait_for(when);
     const auto* array = reinterpret_cast<const float*>(weights.data);
     const auto issue = [&] {
-      for (int i = first; i < first + count; ++i)
-        start_working_copy(static_cast<std::size_t>(i), array);
+      for (int i = first; i < first + count; ++i) start_working_copy(to_size(i), array);
     };
     if (first == 0 && count == static_cast<int>(traits_.parameters.size()))
       working_copies_.put(compute_->handle(), replaying_, array, issue);
@@ -279,7 +278,7 @@ class CudaNetwork::Implementation {
     check_options(options);
     return options;
   }
-  [[nodiscard]] std::size_t batch() const { return static_cast<std::size_t>(options_.batch); }
+  [[nodiscard]] std::size_t batch() const { return to_size(options_.batch); }
 
   void compile(CudaDevice& device, const models::Network& network) {
     const cuda::CurrentDevice current(device_index_);

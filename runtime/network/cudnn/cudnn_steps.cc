@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "runtime/device/cuda/handle.h"
 #include "runtime/network/cudnn/descriptor.h"
 #include "runtime/network/cudnn/network_plans.h"
@@ -156,9 +157,7 @@ class CudnnSteps final : public cuda::StepLibrary {
     for (const auto& [key, plan] : plans_)
       workspace_ = std::max(workspace_, plan->number(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
   }
-  [[nodiscard]] std::size_t workspace() const override {
-    return static_cast<std::size_t>(workspace_);
-  }
+  [[nodiscard]] std::size_t workspace() const override { return to_size(workspace_); }
   int bind(const Operation& operation, NumberType storage, std::span<const Bound> operands,
            void* workspace) override {
     Step step;
@@ -184,7 +183,7 @@ class CudnnSteps final : public cuda::StepLibrary {
     return static_cast<int>(steps_.size()) - 1;
   }
   void start(int bound, cudaStream_t stream) override {
-    const Step& step = steps_.at(static_cast<std::size_t>(bound));
+    const Step& step = steps_.at(to_size(bound));
     check(cudnnSetStream(libraries_.handle(), stream), "give cuDNN a stream");
     check(cudnnBackendExecute(libraries_.handle(), step.plan->raw(), step.pack.raw()),
           "compute " + step.what);

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 
 namespace paceline::runtime::cudnn {
 
@@ -99,8 +100,8 @@ std::size_t Descriptor::get_raw(cudnnBackendAttributeName_t name, cudnnBackendAt
       raw_.get(), name, type, static_cast<std::int64_t>(most), &count, values);
   if (status != CUDNN_STATUS_SUCCESS)
     check(status, "get cuDNN attribute " + std::to_string(static_cast<int>(name)));
-  return std::min(static_cast<std::size_t>(std::max<std::int64_t>(count, 0)),
-                  values == nullptr ? static_cast<std::size_t>(count) : most);
+  return std::min(to_size(std::max<std::int64_t>(count, 0)),
+                  values == nullptr ? to_size(count) : most);
 }
 
 std::size_t Descriptor::count(cudnnBackendAttributeName_t name,

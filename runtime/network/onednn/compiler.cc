@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "models/network/shape_inference.h"
 #include "runtime/network/computed_kinds.h"
 #include "runtime/network/onednn/layers.h"
@@ -23,7 +24,7 @@ Compiler::Compiler(const models::Network& network, const TrainableNetworkOptions
   relu_states_.assign(layers, ReluState::own);
   working_copies_.resize(places.size());
   for (std::size_t i = 0; i < places.size(); ++i)
-    programs_[static_cast<std::size_t>(places[i].layer)].parameters.push_back(static_cast<int>(i));
+    programs_[to_size(places[i].layer)].parameters.push_back(static_cast<int>(i));
   for (const models::Layer& layer : network.layers())
     planners_.push_back(std::visit(
         [](const auto& kind) -> Planner {
@@ -60,14 +61,14 @@ void Compiler::number_statistics() {
   for (std::size_t i = 0; i < network_.layers().size(); ++i) {
     statistics_offsets_.push_back(channels);
     if (std::holds_alternative<models::BatchNorm>(network_.layers()[i].kind))
-      channels += static_cast<std::size_t>(value(static_cast<int>(i)).shape.channels);
+      channels += to_size(value(static_cast<int>(i)).shape.channels);
   }
   statistics_.assign(2 * channels, 0.0F);
   std::fill(statistics_.begin() + static_cast<std::ptrdiff_t>(channels), statistics_.end(), 1.0F);
 }
 
 float* Compiler::running_mean() {
-  return statistics_.data() + statistics_offsets_[static_cast<std::size_t>(layer_)];
+  return statistics_.data() + statistics_offsets_[to_size(layer_)];
 }
 float* Compiler::running_variance() {
   return running_mean() + statistics_.size() / 2;
@@ -119,24 +120,22 @@ Steps Compiler::load_images(const Memory& images) {
 }
 
 const std::string& Compiler::layer_name() const {
-  return network_.layers()[static_cast<std::size_t>(layer_)].name;
+  return network_.layers()[to_size(layer_)].name;
 }
 int Compiler::input_count() const {
-  return static_cast<int>(network_.layers()[static_cast<std::size_t>(layer_)].inputs.size());
+  return static_cast<int>(network_.layers()[to_size(layer_)].inputs.size());
 }
 Value& Compiler::input_value(int index) {
-  return value(
-      network_.layers()[static_cast<std::size_t>(layer_)].inputs[static_cast<std::size_t>(index)]);
+  return value(network_.layers()[to_size(layer_)].inputs[to_size(index)]);
 }
 const Value& Compiler::input(int index) const {
-  return value(
-      network_.layers()[static_cast<std::size_t>(layer_)].inputs[static_cast<std::size_t>(index)]);
+  return value(network_.layers()[to_size(layer_)].inputs[to_size(index)]);
 }
 const Value& Compiler::output() const {
   return value(layer_);
 }
 LayerProgram& Compiler::program() {
-  return programs_[static_cast<std::size_t>(layer_)];
+  return programs_[to_size(layer_)];
 }
 
 memory::dims Compiler::dims(const models::Shape& shape) const {
@@ -228,14 +227,14 @@ void Compiler::round_output() {
 bool Compiler::takes_over_relu(ReluState state) {
   const Value& made = output();
   if (made.readers.size() != 1) return false;
-  const auto reader = static_cast<std::size_t>(made.readers.front());
+  const auto reader = to_size(made.readers.front());
   if (!std::holds_alternative<models::Relu>(network_.layers()[reader].kind)) return false;
   relu_states_[reader] = state;
   return true;
 }
 
 ReluState Compiler::relu_state() const {
-  return relu_states_[static_cast<std::size_t>(layer_)];
+  return relu_states_[to_size(layer_)];
 }
 
 }  // namespace paceline::runtime::onednn

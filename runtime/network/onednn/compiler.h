@@ -17,6 +17,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "models/base/to_size.h"
 #include "models/network/network.h"
 #include "runtime/network/onednn/workshop.h"
 
@@ -156,12 +157,8 @@ class Compiler {
   void pass_gradient_through_view();
 
  private:
-  [[nodiscard]] Value& value(int producer) {
-    return values_[static_cast<std::size_t>(producer + 1)];
-  }
-  [[nodiscard]] const Value& value(int producer) const {
-    return values_[static_cast<std::size_t>(producer + 1)];
-  }
+  [[nodiscard]] Value& value(int producer) { return values_[to_size(producer + 1)]; }
+  [[nodiscard]] const Value& value(int producer) const { return values_[to_size(producer + 1)]; }
   [[nodiscard]] Value& input_value(int index);
   [[nodiscard]] Value& output_value() { return value(layer_); }
   [[nodiscard]] int forward_time(int layer) const { return 1 + layer; }

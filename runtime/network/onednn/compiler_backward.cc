@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "runtime/network/onednn/compiler.h"
 #include "runtime/network/onednn/layers.h"
 #include "runtime/network/rounding.h"
@@ -17,15 +18,15 @@ bool is_rounded(ParameterRole role) {
 }  // namespace
 
 int Compiler::parameter(ParameterRole role) const {
-  for (const int index : programs_[static_cast<std::size_t>(layer_)].parameters)
-    if (places_[static_cast<std::size_t>(index)].role == role) return index;
+  for (const int index : programs_[to_size(layer_)].parameters)
+    if (places_[to_size(index)].role == role) return index;
   PACELINE_ASSERT(false, "the layer has a parameter of this role");
   return -1;
 }
 
 Memory Compiler::working_copy(ParameterRole role, const Description& plain,
                               const Description& wanted) {
-  WorkingCopies& copies = working_copies_[static_cast<std::size_t>(parameter(role))];
+  WorkingCopies& copies = working_copies_[to_size(parameter(role))];
   if (!copies.source) copies.source = workshop_.foreign(plain);
   for (const Memory& target : copies.targets)
     if (target.get_desc() == wanted) return target;
@@ -51,9 +52,9 @@ void Compiler::deliver(ParameterRole role, const Description& plain, const Memor
     steps.push_back(workshop_.reorder(written, gradients_in_place_.back().second));
   }
   if (options_.storage != models::NumberType::fp16 || !is_rounded(role)) return;
-  const ParameterPlace& place = places_[static_cast<std::size_t>(index)];
-  const auto offset = static_cast<std::size_t>(place.offset);
-  const auto elements = static_cast<std::size_t>(place.elements);
+  const ParameterPlace& place = places_[to_size(index)];
+  const auto offset = to_size(place.offset);
+  const auto elements = to_size(place.elements);
   steps.emplace_back([offset, elements](Call& call) {
     round_to(models::NumberType::fp16, call.gradients.subspan(offset, elements));
   });

@@ -1,5 +1,6 @@
 // The loss, in FP32 whatever is stored. Tests: tests/runtime/network_test.cc.
 #include "runtime/network/loss.h"
+#include "models/base/to_size.h"
 
 #include "runtime/network/onednn/compiler.h"
 #include "runtime/network/onednn/layers.h"
@@ -14,7 +15,7 @@ class LossPlanner : public LayerPlanner {
   void plan_forward(Compiler& compiler) override {
     const models::Shape& shape = compiler.input(0).shape;
     const Description plain = compiler.plain_layout(shape, memory::data_type::f32);
-    classes_ = static_cast<std::size_t>(shape.channels);
+    classes_ = to_size(shape.channels);
     compiler.logits() = compiler.workshop().persistent(plain);
     const Memory logits = compiler.logits();
     const Memory source = compiler.forward_input(0, compiler.input_layout(0));

@@ -1,4 +1,5 @@
 // Concat and flatten. Tests: tests/runtime/network_layers_test.cc.
+#include "models/base/to_size.h"
 #include "runtime/network/onednn/compiler.h"
 #include "runtime/network/onednn/layers.h"
 
@@ -17,8 +18,7 @@ class ConcatPlanner : public LayerPlanner {
                                                    Workshop::attributes());
     Step::Arguments arguments;
     for (int i = 0; i < compiler.input_count(); ++i)
-      arguments.emplace(DNNL_ARG_MULTIPLE_SRC + i,
-                        compiler.forward_input(i, sources[static_cast<std::size_t>(i)]));
+      arguments.emplace(DNNL_ARG_MULTIPLE_SRC + i, compiler.forward_input(i, sources[to_size(i)]));
     arguments.emplace(DNNL_ARG_DST, compiler.make_output(description.dst_desc()));
     compiler.add_forward(compiler.workshop().step(description, arguments));
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "models/network/shape_inference.h"
 #include "runtime/network/trainable_network.h"
 
@@ -44,15 +45,15 @@ class StepMaker {
     head_.assign(count, -1);
     terms_.resize(count);
     for (int i = 0; i < size(); ++i) {
-      end_[at(i)] = i;
-      needs_gradient_[at(i)] = has_parameters(i);
+      end_[to_size(i)] = i;
+      needs_gradient_[to_size(i)] = has_parameters(i);
       for (const int input : layer(i).inputs) {
         if (input == models::network_input) continue;
-        readers_[at(input)].push_back(i);
-        if (needs_gradient_[at(input)]) needs_gradient_[at(i)] = true;
+        readers_[to_size(input)].push_back(i);
+        if (needs_gradient_[to_size(input)]) needs_gradient_[to_size(i)] = true;
       }
     }
-    for (int i = size() - 1; i >= 0; --i) is_view_[at(i)] = is_view(i);
+    for (int i = size() - 1; i >= 0; --i) is_view_[to_size(i)] = is_view(i);
     for (int i = 0; i < size(); ++i) fuse(i);
   }
 
@@ -60,7 +61,7 @@ class StepMaker {
   std::vector<Images> stored() {
     std::vector<Images> made = {images(models::network_input)};
     for (int i = 0; i < size(); ++i) {
-      made.push_back(is_view_[at(i)] ? made[at(layer(i).inputs[0] + 1)] : images(i));
+      made.push_back(is_view_[to_size(i)] ? made[to_size(layer(i).inputs[0] + 1)] : images(i));
     }
     return made;
   }
@@ -71,21 +72,20 @@ class StepMaker {
       if (place_of_group(i) == i) forward(i);
     }
     for (int i = size() - 1; i >= 0; --i) {
-      if (needs_gradient_[at(i)]) backward(i);
+      if (needs_gradient_[to_size(i)]) backward(i);
     }
     return std::move(steps_);
   }
 
  private:
-  static std::size_t at(int layer) { return static_cast<std::size_t>(layer); }
   [[nodiscard]] int size() const { return static_cast<int>(network_.layers().size()); }
-  [[nodiscard]] const models::Layer& layer(int i) const { return network_.layers()[at(i)]; }
+  [[nodiscard]] const models::Layer& layer(int i) const { return network_.layers()[to_size(i)]; }
   template <class K>
   [[nodiscard]] const K* as(int i) const {
     return std::get_if<K>(&layer(i).kind);
   }
   [[nodiscard]] bool needs_gradient(int value) const {
-    return value != models::network_input && needs_gradient_[at(value)];
+    return value != models::network_input && needs_gradient_[to_size(value)];
   }
 
   // Shapes.
@@ -100,7 +100,7 @@ class StepMaker {
     return true;
   }
   [[nodiscard]] Images images(int value) const {
-    if (value != models::network_input) return images(shapes_[at(value)]);
+    if (value != models::network_input) return images(shapes_[to_size(value)]);
     Images input = images(network_.input());
     if (pads_input())
       input.channels = (input.channels + input_channel_multiple - 1) / input_channel_multiple *
@@ -123,18 +123,19 @@ class StepMaker {
     if (flattens && has_one_pixel(layer(i).inputs[0])) return true;
     if (!flattens && as<models::Relu>(i) == nullptr && as<models::Dropout>(i) == nullptr)
       return false;
-    const auto& readers = readers_[at(i)];
+    const auto& readers = readers_[to_size(i)];
     return std::all_of(readers.begin(), readers.end(), [this](int reader) {
-      return as<models::FullyConnected>(reader) != nullptr || is_view_[at(reader)];
+      return as<models::FullyConnected>(reader) != nullptr || is_view_[to_size(reader)];
     });
   }
   [[nodiscard]] bool has_one_pixel(int value) const {
-    const Shape& shape = value == models::network_input ? network_.input() : shapes_[at(value)];
+    const Shape& shape =
+        value == models::network_input ? network_.input() : shapes_[to_size(value)];
     return shape.is_image && shape.height * shape.width == 1;
   }
   [[nodiscard]] bool is_viewed(int value) const {
     return value != models::network_input && as<models::Flatten>(value) != nullptr &&
-           is_view_[at(value)];
+           is_view_[to_size(value)];
   }
 
   // Tensors.
@@ -151,15 +152,15 @@ class StepMaker {
   // Which layers are computed together. end_ of a layer is the last of its group, and head_ of a
   // ReLU that ends a group the layer that does its work.
   [[nodiscard]] int only_reader(int i) const {
-    return readers_[at(i)].size() == 1 ? readers_[at(i)][0] : -1;
+    return readers_[to_size(i)].size() == 1 ? readers_[to_size(i)][0] : -1;
   }
   [[nodiscard]] int relu_behind(int i) const {
     const int reader = only_reader(i);
     return reader >= 0 && as<models::Relu>(reader) != nullptr ? reader : -1;
   }
   void join(int head, int relu) {
-    head_[at(relu)] = head;
-    end_[at(head)] = relu;
+    head_[to_size(relu)] = head;
+    end_[to_size(head)] = relu;
   }
   void fuse(int i) {
     const int relu = relu_behind(i);
@@ -178,7 +179,7 @@ class StepMaker {
     const auto norm = std::find_if(inputs.rbegin(), inputs.rend(), takes_add);
     if (inputs.size() == 2 && norm != inputs.rend()) {
       join(*norm, relu);
-      end_[at(i)] = relu;
+      end_[to_size(i)] = relu;
     } else {
       join(i, relu);
     }
@@ -186,7 +187,7 @@ class StepMaker {
   // The add between a head and the ReLU of its group; -1 if there is none.
   [[nodiscard]] int add_before(int relu) const {
     const int input = layer(relu).inputs[0];
-    return as<models::Add>(input) != nullptr && end_[at(input)] == relu ? input : -1;
+    return as<models::Add>(input) != nullptr && end_[to_size(input)] == relu ? input : -1;
   }
 
   void add(int i, Pass pass, std::variant<Operation, OwnKernel> work, std::vector<Operand> reads,
@@ -197,14 +198,14 @@ class StepMaker {
   // The layer at whose place in the order a group of layers is computed: its first, or where an add
   // is among them its last, so that all inputs of the add are there. -1 for its other layers.
   [[nodiscard]] int place_of_group(int i) const {
-    const int head = head_[at(i)];
+    const int head = head_[to_size(i)];
     if (head >= 0) return add_before(i) >= 0 ? i : -1;
-    return end_[at(i)] == i || add_before(end_[at(i)]) < 0 ? i : -1;
+    return end_[to_size(i)] == i || add_before(end_[to_size(i)]) < 0 ? i : -1;
   }
   // Forward: the group that is computed at the place of layer i.
   void forward(int i) {
-    const int head = head_[at(i)] >= 0 ? head_[at(i)] : i;
-    const int end = end_[at(head)];
+    const int head = head_[to_size(i)] >= 0 ? head_[to_size(i)] : i;
+    const int end = end_[to_size(head)];
     std::visit(
         Overloaded{
             [&](const models::Convolution& c) {
@@ -329,22 +330,24 @@ class StepMaker {
 
   // Backward. terms_ of a layer are the tensors whose sum is the gradient of its output.
   void give(int i, int input, const Tensor& gradient) {
-    const int value = layer(i).inputs[at(input)];
-    if (needs_gradient(value)) terms_[at(value)].push_back(gradient);
+    const int value = layer(i).inputs[to_size(input)];
+    if (needs_gradient(value)) terms_[to_size(value)].push_back(gradient);
   }
   [[nodiscard]] std::vector<Operand> term_operands(int i) const {
     std::vector<Operand> operands;
-    for (const Tensor& tensor : terms_[at(i)]) operands.push_back({term(operands.size()), tensor});
+    for (const Tensor& tensor : terms_[to_size(i)])
+      operands.push_back({term(operands.size()), tensor});
     return operands;
   }
   // The gradient of the layer's output in one tensor.
   Tensor gradient(int i) {
-    PACELINE_ASSERT(!terms_[at(i)].empty(), "a layer that is read has a gradient");
-    if (terms_[at(i)].size() == 1) return terms_[at(i)][0];
+    PACELINE_ASSERT(!terms_[to_size(i)].empty(), "a layer that is read has a gradient");
+    if (terms_[to_size(i)].size() == 1) return terms_[to_size(i)][0];
     const Tensor whole{Kind::gradient, i, 0};
-    add(i, Pass::backward, Operation{Sum{images(i), static_cast<int>(terms_[at(i)].size()), false}},
+    add(i, Pass::backward,
+        Operation{Sum{images(i), static_cast<int>(terms_[to_size(i)].size()), false}},
         term_operands(i), {{number(Role::y), whole}});
-    terms_[at(i)] = {whole};
+    terms_[to_size(i)] = {whole};
     return whole;
   }
   // The gradient of what the ReLU reads, written into `target`.
@@ -364,7 +367,7 @@ class StepMaker {
             [&](const models::BatchNorm&) { backward_norm(i); },
             [&](const models::Relu&) { backward_group(i); },
             [&](const models::Add&) {
-              if (end_[at(i)] == i) give_all(i, gradient(i));
+              if (end_[to_size(i)] == i) give_all(i, gradient(i));
             },
             [&](const models::MaxPool&) { backward_pool(i); },
             [&](const models::AveragePool&) { backward_pool(i); },
@@ -387,7 +390,7 @@ class StepMaker {
   }
 
   void backward_group(int relu) {
-    const int head = head_[at(relu)];
+    const int head = head_[to_size(relu)];
     if (head < 0) {
       backward_relu(relu, part(relu));
       give(relu, 0, part(relu));
@@ -422,7 +425,7 @@ class StepMaker {
   }
 
   void backward_norm(int i) {
-    const int end = end_[at(i)];
+    const int end = end_[to_size(i)];
     const bool relu = end != i && add_before(end) < 0;
     std::vector<Operand> reads = {{number(Role::x), data(layer(i).inputs[0])},
                                   {number(Role::dy), gradient(i)},
@@ -485,7 +488,7 @@ class StepMaker {
 std::string_view name(OwnKernel kernel) {
   constexpr std::array<std::string_view, 8> names = {
       "load-input", "lrn", "dropout", "concat", "uneven-pool", "channel-sums", "loss", "flatten"};
-  return names[static_cast<std::size_t>(kernel)];
+  return names[to_size(kernel)];
 }
 
 std::vector<Step> layer_steps(const models::Network& network, int batch) {

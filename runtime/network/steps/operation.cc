@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "models/base/to_size.h"
+
 namespace paceline::runtime::steps {
 namespace {
 
@@ -20,8 +22,8 @@ struct Key {
   std::string operator()(const Convolution& c) const {
     constexpr std::string_view products[] = {"forward", "data-gradient", "filter-gradient"};
     std::string key =
-        fmt::format("conv-{} {} -> {} k{} s{} p{}", products[static_cast<std::size_t>(c.product)],
-                    text(c.x), text(c.y), text(c.kernel), text(c.stride), text(c.padding));
+        fmt::format("conv-{} {} -> {} k{} s{} p{}", products[to_size(c.product)], text(c.x),
+                    text(c.y), text(c.kernel), text(c.stride), text(c.padding));
     if (c.dilation != models::square(1)) key += " d" + text(c.dilation);
     if (c.groups != 1) key += fmt::format(" g{}", c.groups);
     if (c.bias) key += " bias";

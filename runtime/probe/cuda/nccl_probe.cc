@@ -11,6 +11,7 @@
 
 #include "models/base/error.h"
 #include "models/base/parse_units.h"
+#include "models/base/to_size.h"
 #include "runtime/device/cuda/cuda_device.h"
 #include "runtime/device/cuda/cuda_stream.h"
 #include "runtime/probe/cuda/timer.h"
@@ -120,7 +121,7 @@ class Ranks {
   Ranks& operator=(const Ranks&) = delete;
 
   [[nodiscard]] int count() const { return static_cast<int>(ranks_.size()); }
-  [[nodiscard]] Rank& at(int rank) { return *ranks_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] Rank& at(int rank) { return *ranks_[to_size(rank)]; }
   void reserve(std::size_t bytes) {
     for (const auto& rank : ranks_) rank->reserve(std::max(bytes, sizeof(float)));
   }

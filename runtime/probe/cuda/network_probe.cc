@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 
+#include "models/base/to_size.h"
 #include "models/network/work.h"
 #include "runtime/device/copies.h"
 #include "runtime/device/cuda/cuda_stream.h"
@@ -51,8 +52,8 @@ class CudaNetworkProbe final : public NetworkProbe {
         recipe_(shipped_recipe(default_recipe)),
         current_(device_.index()),
         layer_marks_(marks_, layers_),
-        images_(static_cast<std::size_t>(network.input().elements() * options.batch)),
-        labels_(static_cast<std::size_t>(options.batch)),
+        images_(to_size(network.input().elements() * options.batch)),
+        labels_(to_size(options.batch)),
         made_network_(backend.make_network(
             network, {.batch = options.batch, .storage = storage(options.precision)})),
         network_(dynamic_cast<CudaNetwork&>(*made_network_)),
@@ -67,7 +68,7 @@ class CudaNetworkProbe final : public NetworkProbe {
     std::normal_distribution<float> normal;
     std::generate(images_.begin(), images_.end(), [&] { return normal(random); });
     for (std::size_t i = 0; i < labels_.size(); ++i)
-      labels_[i] = static_cast<std::int32_t>(i % static_cast<std::size_t>(network_.classes()));
+      labels_[i] = static_cast<std::int32_t>(i % to_size(network_.classes()));
     copy_from_host(device_, *stream_, initial_weights(network, {}), weights());
     give_weights();
     // One bucket: all gradients are awaited at once.
@@ -128,7 +129,7 @@ class CudaNetworkProbe final : public NetworkProbe {
     return precision == models::Precision::mixed ? recipe_.storage : models::NumberType::fp32;
   }
   Memory allocate() {
-    return device_.allocate(static_cast<std::size_t>(network_.parameter_elements()) * sizeof(float),
+    return device_.allocate(to_size(network_.parameter_elements()) * sizeof(float),
                             MemoryKind::device);
   }
   [[nodiscard]] ArrayView weights() const { return weights_memory_.array(NumberType::fp32); }
@@ -175,7 +176,7 @@ class CudaNetworkProbe final : public NetworkProbe {
     for (int i = 1; i <= count; ++i) {
       IterationTimes times{.forward = std::vector<double>(layers_),
                            .backward = std::vector<double>(layers_)};
-      std::size_t at = first + static_cast<std::size_t>(i) * (2 * layers_ + 2);
+      std::size_t at = first + to_size(i) * (2 * layers_ + 2);
       const auto next = [&] {
         const double seconds = marks_.seconds(at, at + 1) - mark_s_;
         ++at;

@@ -5,6 +5,7 @@
 
 #include "models/base/error.h"
 #include "models/base/random.h"
+#include "models/base/to_size.h"
 
 namespace paceline::runtime {
 namespace {
@@ -83,11 +84,10 @@ void Resampler::Filter::set(double start, double length, int inputs, int results
 }
 
 void Resampler::shrink_rows(const RgbImage& image, int first_row, int rows, int width) {
-  rows_.resize(static_cast<std::size_t>(rows) * static_cast<std::size_t>(width) * 3);
+  rows_.resize(to_size(rows) * to_size(width) * 3);
   float* result = rows_.data();
   for (int y = first_row; y < first_row + rows; ++y) {
-    const std::uint8_t* row = image.pixels.data() + static_cast<std::size_t>(y) *
-                                                        static_cast<std::size_t>(image.width) * 3;
+    const std::uint8_t* row = image.pixels.data() + to_size(y) * to_size(image.width) * 3;
     for (const Taps& taps : across_.taps) {
       float red = 0;
       float green = 0;
@@ -114,13 +114,13 @@ void Resampler::resample(const RgbImage& image, const Region& region, int height
   const Taps& lowest = down_.taps.back();
   const int rows = lowest.first + static_cast<int>(lowest.end - lowest.begin) - first_row;
   shrink_rows(image, first_row, rows, width);
-  const std::size_t stride = static_cast<std::size_t>(width) * 3;
+  const std::size_t stride = to_size(width) * 3;
   row_.resize(stride);
-  result.resize(static_cast<std::size_t>(height) * stride);
+  result.resize(to_size(height) * stride);
   std::uint8_t* out = result.data();
   for (const Taps& taps : down_.taps) {
     std::fill(row_.begin(), row_.end(), 0.5F);  // rounds
-    const float* row = rows_.data() + static_cast<std::size_t>(taps.first - first_row) * stride;
+    const float* row = rows_.data() + to_size(taps.first - first_row) * stride;
     for (std::size_t k = taps.begin; k < taps.end; ++k, row += stride) {
       const float weight = down_.weights[k];
       for (std::size_t i = 0; i < stride; ++i) row_[i] += weight * row[i];

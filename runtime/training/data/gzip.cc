@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 
 namespace paceline::runtime {
 namespace {
@@ -62,10 +63,10 @@ void read_file(const std::string& path, std::size_t most, ByteVector& bytes) {
   if (size > most)
     throw refuse(std::to_string(size) + " bytes",
                  "at most " + std::to_string(most) + " are read at once");
-  bytes.resize(static_cast<std::size_t>(size));
+  bytes.resize(to_size(size));
   std::ifstream in(path, std::ios::binary);
   in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  if (!in || static_cast<std::size_t>(in.gcount()) != bytes.size())
+  if (!in || to_size(in.gcount()) != bytes.size())
     throw refuse("cannot read all " + std::to_string(size) + " bytes", "check its permissions");
 }
 
@@ -93,8 +94,8 @@ ByteVector inflated(std::span<const std::uint8_t> bytes, const std::string& file
     stream.next_out = result.data() + size;
     stream.avail_out = portion(result.size() - size);
     const int status = inflate(&stream, Z_NO_FLUSH);
-    used = static_cast<std::size_t>(stream.next_in - bytes.data());
-    size = static_cast<std::size_t>(stream.next_out - result.data());
+    used = to_size(stream.next_in - bytes.data());
+    size = to_size(stream.next_out - result.data());
     if (status == Z_STREAM_END) {
       if (used == bytes.size()) break;
       if (!is_gzip(bytes.subspan(used)))

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 
 namespace paceline::runtime {
 namespace {
@@ -42,7 +43,7 @@ std::vector<std::int64_t> checked_dimensions(std::span<const std::uint8_t> bytes
     if (sizes.back() < 1 || sizes.back() > most)
       throw refuse(fmt::format("dimension {} is {}", i, sizes.back()),
                    fmt::format("it must be 1 to {}", most));
-    elements *= static_cast<std::size_t>(sizes.back());  // at most 2^64 - 2^32
+    elements *= to_size(sizes.back());  // at most 2^64 - 2^32
   }
   if (bytes.size() - header != elements)
     throw refuse(fmt::format("holds {} bytes of {}", bytes.size() - header, what),

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "models/base/to_size.h"
 #include "runtime/training/data/gzip.h"
 
 namespace paceline::runtime {
@@ -21,8 +22,8 @@ struct IdxImages {
 
   // height x width bytes.
   [[nodiscard]] std::span<const std::uint8_t> image(std::int64_t index) const {
-    const auto size = static_cast<std::size_t>(height * width);
-    return std::span(bytes).subspan(header + static_cast<std::size_t>(index) * size, size);
+    const auto size = to_size(height * width);
+    return std::span(bytes).subspan(header + to_size(index) * size, size);
   }
   [[nodiscard]] std::span<const std::uint8_t> pixels() const {
     return std::span(bytes).subspan(header);

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "runtime/training/data/fit.h"
 #include "runtime/training/data/idx.h"
 #include "runtime/training/data/placement.h"
@@ -35,7 +36,7 @@ IdxPart read_part(const std::string& folder, const std::string& part, int classe
   const std::string labels_file = found(folder, part + "-labels-idx1-ubyte");
   IdxPart result{.images = parse_idx_images(read_file(images_file, most_idx_bytes), images_file),
                  .labels = parse_idx_labels(read_file(labels_file, most_idx_bytes), labels_file)};
-  if (static_cast<std::size_t>(result.images.count) != result.labels.size())
+  if (to_size(result.images.count) != result.labels.size())
     throw InputError(
         InputPlace{.file = labels_file},
         fmt::format("has {} labels for {} images", result.labels.size(), result.images.count),
@@ -88,7 +89,7 @@ class IdxDataset : public Dataset {
     PACELINE_ASSERT(index >= 0 && index < size(part), "a sample is of the dataset");
     place_bytes(of(part).images.image(index), image_, drawn_placement(augmentation, seed),
                 {&normalisation_, 1}, image);
-    return of(part).labels[static_cast<std::size_t>(index)];
+    return of(part).labels[to_size(index)];
   }
 
  private:

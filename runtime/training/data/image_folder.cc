@@ -9,6 +9,7 @@
 
 #include "models/base/error.h"
 #include "models/base/names.h"
+#include "models/base/to_size.h"
 #include "runtime/training/data/fit.h"
 #include "runtime/training/data/photograph.h"
 #include "runtime/training/data/pool.h"
@@ -118,7 +119,7 @@ class ImageFolder : public Dataset {
   std::int32_t read(Part part, std::int64_t index, const Augmentation& augmentation,
                     std::uint64_t seed, std::span<float> image) const override {
     PACELINE_ASSERT(index >= 0 && index < size(part), "a sample is of the dataset");
-    const auto place = static_cast<std::size_t>(index);
+    const auto place = to_size(index);
     const std::string path =
         name_ + (part == Part::training ? "/train/" : "/val/") + of(part).name(place);
     Pool<Scratch>::Loan scratch(scratch_);

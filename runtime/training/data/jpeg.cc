@@ -2,6 +2,8 @@
 
 #include <turbojpeg.h>
 
+#include "models/base/to_size.h"
+
 namespace paceline::runtime {
 namespace {
 
@@ -69,9 +71,8 @@ const RgbImage& JpegDecoder::decode(std::span<const std::uint8_t> jpeg, const Jp
   image_.width = TJSCALED(header.width, scale);
   image_.height = TJSCALED(header.height, scale);
   const int format = header.is_cmyk ? TJPF_CMYK : TJPF_RGB;
-  image_.pixels.resize(static_cast<std::size_t>(image_.width) *
-                       static_cast<std::size_t>(image_.height) *
-                       static_cast<std::size_t>(tjPixelSize[format]));
+  image_.pixels.resize(to_size(image_.width) * to_size(image_.height) *
+                       to_size(tjPixelSize[format]));
   if (tjDecompress2(handle_, jpeg.data(), jpeg.size(), image_.pixels.data(), image_.width, 0,
                     image_.height, format, TJFLAG_STOPONWARNING | TJFLAG_LIMITSCANS) != 0)
     throw failed(name, "a damaged JPEG image");

@@ -19,6 +19,7 @@
 
 #include "models/base/error.h"
 #include "models/base/seeds.h"
+#include "models/base/to_size.h"
 #include "runtime/training/data/order.h"
 
 namespace paceline::runtime {
@@ -78,9 +79,7 @@ struct Loader::State {
   Clock::duration waited{};
 
  private:
-  Slot& slot_of(std::int64_t number) {
-    return slots_[static_cast<std::size_t>(number) % slots_.size()];
-  }
+  Slot& slot_of(std::int64_t number) { return slots_[to_size(number) % slots_.size()]; }
   [[nodiscard]] bool may_begin() const {
     return next_batch_ < given_back_ + static_cast<std::int64_t>(slots_.size());
   }
@@ -132,10 +131,10 @@ Loader::State::State(const Dataset& dataset, Part part, const LoaderOptions& opt
   if (part == Part::training)
     order_ = shuffled_order(sharing_.samples, mixed_seed(options.seed, 0), epoch);
   next_batch_ = given_back_ = consumed_ = first_batch;
-  slots_.resize(options.workers == 0 ? 1 : static_cast<std::size_t>(options.prefetch) + 1);
+  slots_.resize(options.workers == 0 ? 1 : to_size(options.prefetch) + 1);
   for (Slot& slot : slots_) {
-    slot.batch.images.resize(static_cast<std::size_t>(options.batch * elements_));
-    slot.batch.labels.resize(static_cast<std::size_t>(options.batch));
+    slot.batch.images.resize(to_size(options.batch * elements_));
+    slot.batch.labels.resize(to_size(options.batch));
   }
   try {
     for (int i = 0; i < options.workers; ++i) threads_.emplace_back([this] { work(); });
@@ -151,21 +150,20 @@ void Loader::State::begin(Slot& slot, std::int64_t number) {
   slot.error = nullptr;
   const std::int64_t count = positions_of(sharing_, number).count();
   // Shrinks for the last batches only, so nothing is allocated.
-  slot.batch.images.resize(static_cast<std::size_t>(count * elements_));
-  slot.batch.labels.resize(static_cast<std::size_t>(count));
+  slot.batch.images.resize(to_size(count * elements_));
+  slot.batch.labels.resize(to_size(count));
 }
 
 void Loader::State::decode(Slot& slot, int piece) {
   const Positions positions = positions_of(sharing_, slot.number);
   const std::int64_t begin = positions.count() * piece / pieces_;
   const std::int64_t end = positions.count() * (piece + 1) / pieces_;
-  const auto elements = static_cast<std::size_t>(elements_);
+  const auto elements = to_size(elements_);
   const Augmentation none;
   for (std::int64_t i = begin; i < end && !stopping_.load(std::memory_order_relaxed); ++i) {
-    const auto place = static_cast<std::size_t>(i);
+    const auto place = to_size(i);
     const std::int64_t position = positions.begin + i;
-    const std::int64_t sample =
-        order_.empty() ? position : order_[static_cast<std::size_t>(position)];
+    const std::int64_t sample = order_.empty() ? position : order_[to_size(position)];
     slot.batch.labels[place] =
         dataset_.read(part_, sample, part_ == Part::training ? options_.augmentation : none,
                       mixed_seed(augmentation_seed_, static_cast<std::uint64_t>(sample)),

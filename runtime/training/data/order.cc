@@ -8,6 +8,7 @@
 #include "models/base/error.h"
 #include "models/base/random.h"
 #include "models/base/seeds.h"
+#include "models/base/to_size.h"
 
 namespace paceline::runtime {
 
@@ -15,7 +16,7 @@ std::vector<std::uint32_t> shuffled_order(std::int64_t samples, std::uint64_t se
                                           std::int64_t epoch) {
   PACELINE_ASSERT(samples >= 0 && samples <= std::numeric_limits<std::uint32_t>::max(),
                   "samples are counted in 32 bits");
-  std::vector<std::uint32_t> order(static_cast<std::size_t>(samples));
+  std::vector<std::uint32_t> order(to_size(samples));
   std::iota(order.begin(), order.end(), 0U);
   Random random(mixed_seed(seed, static_cast<std::uint64_t>(epoch)));
   for (std::size_t left = order.size(); left > 1; --left)

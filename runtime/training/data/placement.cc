@@ -2,6 +2,7 @@
 
 #include "models/base/error.h"
 #include "models/base/random.h"
+#include "models/base/to_size.h"
 
 namespace paceline::runtime {
 
@@ -11,7 +12,7 @@ Placement drawn_placement(const Augmentation& augmentation, std::uint64_t seed) 
   Random random(seed);
   if (augmentation.crop_padding > 0) {
     const auto shift = [&] {
-      const auto places = 2 * static_cast<std::size_t>(augmentation.crop_padding) + 1;
+      const auto places = 2 * to_size(augmentation.crop_padding) + 1;
       return static_cast<std::int64_t>(random.below(places)) - augmentation.crop_padding;
     };
     placement.down = shift();
@@ -24,7 +25,7 @@ Placement drawn_placement(const Augmentation& augmentation, std::uint64_t seed) 
 void place_bytes(std::span<const std::uint8_t> pixels, const models::Shape& shape,
                  const Placement& placement, std::span<const Normalisation> normalisation,
                  std::span<float> image) {
-  const auto elements = static_cast<std::size_t>(shape.elements());
+  const auto elements = to_size(shape.elements());
   PACELINE_ASSERT(pixels.size() == elements && image.size() == elements, "a whole image is placed");
   const std::uint8_t* bytes = pixels.data();
   if (shape.channels == 1) {  // apart, because it vectorises
@@ -36,7 +37,7 @@ void place_bytes(std::span<const std::uint8_t> pixels, const models::Shape& shap
     return;
   }
   place(shape, placement, image, [&](std::int64_t channel, std::int64_t y, std::int64_t x) {
-    const Normalisation& of = normalisation[static_cast<std::size_t>(channel)];
+    const Normalisation& of = normalisation[to_size(channel)];
     return static_cast<float>(bytes[(y * shape.width + x) * shape.channels + channel]) * of.scale +
            of.bias;
   });

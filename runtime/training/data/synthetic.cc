@@ -4,6 +4,7 @@
 
 #include "models/base/error.h"
 #include "models/base/seeds.h"
+#include "models/base/to_size.h"
 #include "runtime/training/data/placement.h"
 
 namespace paceline::runtime {
@@ -29,8 +30,7 @@ class SyntheticDataset : public Dataset {
                     std::uint64_t seed, std::span<float> image) const override {
     const models::Shape& shape = request_.sample;
     PACELINE_ASSERT(index >= 0 && index < size(part), "a sample is of the dataset");
-    PACELINE_ASSERT(image.size() == static_cast<std::size_t>(shape.elements()),
-                    "an image is whole");
+    PACELINE_ASSERT(image.size() == to_size(shape.elements()), "an image is whole");
     constexpr std::int64_t patches = 7;  // across, and down
     const std::int64_t patch_height = (shape.height + patches - 1) / patches;
     const std::int64_t patch_width = (shape.width + patches - 1) / patches;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
 #include "runtime/training/data/example.h"
 #include "runtime/training/data/photograph.h"
 #include "runtime/training/data/pool.h"
@@ -42,7 +43,7 @@ class OpenFile {
                          "ends at byte " + std::to_string(offset) + ", and was longer before",
                          "leave the files alone while they are read");
       offset += static_cast<std::uint64_t>(count);
-      bytes = bytes.subspan(static_cast<std::size_t>(count));
+      bytes = bytes.subspan(to_size(count));
     }
   }
 
@@ -135,7 +136,7 @@ class TfrecordFolder : public Dataset {
   std::int32_t read(Part part, std::int64_t index, const Augmentation& augmentation,
                     std::uint64_t seed, std::span<float> image) const override {
     PACELINE_ASSERT(index >= 0 && index < size(part), "a sample is of the dataset");
-    const TfrecordPart::Record& record = of(part).records[static_cast<std::size_t>(index)];
+    const TfrecordPart::Record& record = of(part).records[to_size(index)];
     const OpenFile open_file(of(part).files[record.file]);
     const RecordFile file{.name = of(part).files[record.file],
                           .size = 0,  // that of the index counts

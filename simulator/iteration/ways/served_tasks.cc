@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "models/base/to_size.h"
 #include "simulator/planner/recurrence.h"
 
 namespace paceline::simulator {
@@ -13,8 +14,8 @@ ServedTasks::ServedTasks(DagBuilder& dag, const std::vector<int>& order)
 
 int ServedTasks::add(std::size_t position, int ready) {
   const int bucket = order_[position];
-  const models::Bucket& planned = dag_.plan.buckets[static_cast<std::size_t>(bucket)];
-  const ServedPhases& phases = dag_.buckets[static_cast<std::size_t>(bucket)].served();
+  const models::Bucket& planned = dag_.plan.buckets[to_size(bucket)];
+  const ServedPhases& phases = dag_.buckets[to_size(bucket)].served();
   const auto push = push_before_request(phases);
   const Bytes moved = dag_.plan.bytes(planned) /
                       static_cast<double>(std::max<std::ptrdiff_t>(
@@ -52,7 +53,7 @@ void ServedTasks::add_requests() {
   std::vector<const ServedPhases*> phases;
   Seconds free;  // the stream, of what stands before the phases
   for (const int bucket : order_) {
-    const auto b = static_cast<std::size_t>(bucket);
+    const auto b = to_size(bucket);
     const BucketTimes& times = dag_.buckets[b];
     free = std::max(free, gradients[b] + times.wait) + times.negotiation + times.cast + times.pack;
     ready.push_back(free);
@@ -88,8 +89,8 @@ void ServedTasks::add_after_all() {
     }
     const models::Bucket& part = dag_.plan.buckets[b];
     for (int i = 0; i < part.gradient_count; ++i) {
-      const auto gradient = static_cast<std::size_t>(part.first_gradient + i);
-      const auto layer = static_cast<std::size_t>(dag_.network.gradients[gradient].layer);
+      const auto gradient = to_size(part.first_gradient + i);
+      const auto layer = to_size(dag_.network.gradients[gradient].layer);
       for (const int done : before) dag_.depend(done, dag_.forward[in_no_order ? 0 : layer], 1);
     }
   }

@@ -1,4 +1,5 @@
 // Buckets that servers of another system sum. Tests: tests/simulator/server_cost_test.cc.
+#include "models/base/to_size.h"
 #include "models/plan/strategy.h"
 #include "simulator/prediction/predictor_setting.h"
 #include "simulator/prediction/ways/way_model.h"
@@ -26,8 +27,7 @@ class ServedModel : public WayModel {
  protected:
   void set_transfer(const PlanAt& at, const models::Bucket& bucket, const BucketTimer& timer,
                     BucketTimes& times) const override {
-    const models::PlannedSchedule& schedule =
-        at.plan.schedules[static_cast<std::size_t>(bucket.schedule)];
+    const models::PlannedSchedule& schedule = at.plan.schedules[to_size(bucket.schedule)];
     times.by_way = served_phases({models::strategy(at.plan.strategy).other->system,
                                   std::get<models::ServerUse>(schedule.way), at.plan.bytes(bucket),
                                   at.plan.ranks, host_link(at.cluster, at.setting.bound)},

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "models/base/to_size.h"
 #include "simulator/cost/dispatch_cost.h"
 #include "simulator/iteration/bucket_times.h"
 #include "simulator/prediction/predictor_setting.h"
@@ -32,8 +33,8 @@ std::vector<BucketTimes> WayModel::times(const PlanAt& at) const {
 void WayModel::set_transfer(const PlanAt& at, const models::Bucket& bucket,
                             const BucketTimer& timer, BucketTimes& times) const {
   if (at.method.beside != Beside::buckets_behind)
-    times.all_reduce = timer.time(at.plan.schedules[static_cast<std::size_t>(bucket.schedule)],
-                                  at.plan.bytes(bucket));
+    times.all_reduce =
+        timer.time(at.plan.schedules[to_size(bucket.schedule)], at.plan.bytes(bucket));
 }
 
 std::string WayModel::timed_by(const PlanAt& at) const {
