@@ -108,7 +108,7 @@ void expect_agreement(const std::vector<std::pair<std::string, Schedule>>& named
 
 TEST_F(SimgridAgreement, EqualsOursOnLinksThatAreNotShared) {
   std::mt19937 random(1);
-  for (int p = 2; p <= 64; ++p) {
+  for (const int p : rank_counts()) {
     const CommunicationCost cost =
         on_platform(test::unshared_platform(p, random), SecondsPerByte{uniform(random, 0, 1e-10)});
     expect_agreement(catalogued(p), p, cost, p <= 16 ? 3 : 1, random);
