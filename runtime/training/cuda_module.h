@@ -22,7 +22,7 @@ enum class LayersBy { automatic, own, cudnn };
 struct CudaLayers {
   LayersBy by = LayersBy::automatic;
   std::string plans = {};  // cuDNN's file of plans; the one in the user's cache if it is empty
-  int threads = 1;         // that make plans
+  int threads = 0;         // that make plans; 0: one for each core
 };
 
 // A rank's end of GPU number `index`. Throws as cuda_devices() does, RunError if there is no such

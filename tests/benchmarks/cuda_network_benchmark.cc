@@ -1,11 +1,12 @@
-// The layers of a network on a CUDA device, forward and backward: by cuDNN, by our own kernels, and
-// the least time that the device needs to move their bytes and to do their arithmetic.
+// The layers of a network on a CUDA device, forward and backward: by cuDNN, by our own kernels where
+// these are asked for, and the least time that the device needs to move their bytes and to do their
+// arithmetic.
 //
-//   cuda_network_benchmark [NETWORK [BATCH [fp16|bf16|fp32]]]     resnet50, 64, fp16
+//   cuda_network_benchmark [NETWORK [BATCH [fp16|bf16|fp32 [own]]]]     resnet50, 64, fp16
 //
 // A row for each layer that has work, in tabs: layer, pass, cudnn_us, own_us, memory_us,
 // arithmetic_us, share. Times are those of CUDA events around the layer's work in a training pass,
-// medians of 20 passes (of 2 with our own kernels, which are slow), where work is put into the stream
+// medians of 20 passes (own_us: of 2, because these kernels are slow; "-" without `own`), where work is put into the stream
 // layer by layer; a layer whose kernels are shorter than their launches is timed by the latter.
 // memory_us is for the operands that the layer's steps name, each moved once, at the bandwidth of a
 // copy on the device in the same run. arithmetic_us is for FLOPs at the dense tensor-core rate of the
@@ -212,13 +213,15 @@ NumberType storage_of(const std::string& name) {
   throw InputError("there is no type '" + name + "'", "use fp16, bf16 or fp32");
 }
 
-void run(const std::string& name, int batch, NumberType storage) {
+void run(const std::string& name, int batch, NumberType storage, bool has_own) {
   CudaDevice device;
   const Network network = models::zoo_network(name);
   const TrainableNetworkOptions options{.batch = batch, .storage = storage};
   const std::unique_ptr<cuda::StepLibraries> cudnn = cudnn::open_cudnn({.device = 0});
   const Seconds by_cudnn = measure(device, network, options, cudnn->make(), 20);
-  const Seconds by_own = measure(device, network, options, nullptr, 2);
+  // Our own kernels take 10 s and more of a GPU.
+  Seconds by_own;
+  if (has_own) by_own = measure(device, network, options, nullptr, 2);
   const std::map<Part, Work> work = work_of(network, options);
   const double bandwidth = copy_bandwidth(device);
   const double rate = tensor_rate(0, storage);
@@ -226,11 +229,11 @@ void run(const std::string& name, int batch, NumberType storage) {
              name, batch, models::name(storage), device.description(), cudnn->description(),
              bandwidth / 1e9, rate / 1e12);
   fmt::print("layer\tpass\tcudnn_us\town_us\tmemory_us\tarithmetic_us\tshare\n");
-  const auto row = [](const std::string& layer, const char* pass, double cudnn_s, double own_s,
-                      double memory_s, double arithmetic_s) {
-    fmt::print("{}\t{}\t{:.2f}\t{:.2f}\t{:.2f}\t{:.2f}\t{:.3f}\n", layer, pass, cudnn_s * 1e6,
-               own_s * 1e6, memory_s * 1e6, arithmetic_s * 1e6,
-               std::max(memory_s, arithmetic_s) / cudnn_s);
+  const auto row = [&](const std::string& layer, const char* pass, double cudnn_s, double own_s,
+                       double memory_s, double arithmetic_s, double floor_s) {
+    fmt::print("{}\t{}\t{:.2f}\t{}\t{:.2f}\t{:.2f}\t{:.3f}\n", layer, pass, cudnn_s * 1e6,
+               has_own ? fmt::format("{:.2f}", own_s * 1e6) : "-", memory_s * 1e6,
+               arithmetic_s * 1e6, floor_s / cudnn_s);
   };
   double cudnn_s = 0;
   double own_s = 0;
@@ -240,17 +243,17 @@ void run(const std::string& name, int batch, NumberType storage) {
   for (const auto& [part, of_layer] : work) {
     const double memory = of_layer.bytes / bandwidth;
     const double arithmetic = rate > 0 ? of_layer.flops / rate : 0;
+    const double own = has_own ? by_own.at(part) : 0;
     row(network.layers()[static_cast<std::size_t>(part.second)].name,
-        part.first ? "backward" : "forward", by_cudnn.at(part), by_own.at(part), memory,
-        arithmetic);
+        part.first ? "backward" : "forward", by_cudnn.at(part), own, memory, arithmetic,
+        std::max(memory, arithmetic));
     cudnn_s += by_cudnn.at(part);
-    own_s += by_own.at(part);
+    own_s += own;
     memory_s += memory;
     arithmetic_s += arithmetic;
     floor_s += std::max(memory, arithmetic);
   }
-  fmt::print("all\tboth\t{:.2f}\t{:.2f}\t{:.2f}\t{:.2f}\t{:.3f}\n", cudnn_s * 1e6, own_s * 1e6,
-             memory_s * 1e6, arithmetic_s * 1e6, floor_s / cudnn_s);
+  row("all", "both", cudnn_s, own_s, memory_s, arithmetic_s, floor_s);
 }
 
 }  // namespace
@@ -265,7 +268,8 @@ int main(int argc, char** argv) {
     const auto word = [&](std::size_t i, const char* otherwise) {
       return i < words.size() ? words[i] : std::string(otherwise);
     };
-    run(word(0, "resnet50"), std::stoi(word(1, "64")), storage_of(word(2, "fp16")));
+    run(word(0, "resnet50"), std::stoi(word(1, "64")), storage_of(word(2, "fp16")),
+        word(3, "") == "own");
     return 0;
   } catch (const std::exception& error) {
     fmt::print(stderr, "cuda_network_benchmark: {}\n", error.what());

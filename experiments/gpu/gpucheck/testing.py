@@ -6,6 +6,8 @@ from .processes import run_limited, tail
 
 # A test that takes longer than this is stopped, and its turn comes again when all others have had theirs.
 LONGEST_TEST_S = 10
+# The same of programs whose tests make plans of cuDNN, each of which is compiled for a second.
+LONGEST_TEST_WITH_PLANS_S = 60
 # What training on one GPU rests on comes first, from the ground up; then what several ranks add.
 PROGRAMS_FIRST = (
     "paceline_cuda_contract_tests", "paceline_cuda_device_tests", "paceline_cuda_network_tests", "paceline_cudnn_contract_tests",
@@ -21,6 +23,7 @@ class Program:
     def __init__(self, check, name):
         self.check, self.name = check, name
         self.command = [check.bin / name]
+        self.longest_s = LONGEST_TEST_WITH_PLANS_S if "cudnn" in name else LONGEST_TEST_S
         self.left, self.ends, self.problem = [], {}, ""
         self.tests, self.starts, self.seconds = [], 0, 0.0
 
@@ -39,7 +42,7 @@ class Program:
         """Runs what is left, on from a test in which the program ends or that takes too long."""
         deadline = time.monotonic() + limit_s
         while self.left and (left_s := deadline - time.monotonic()) > 1:
-            ended, report = self.start(self.left, left_s, LONGEST_TEST_S)
+            ended, report = self.start(self.left, left_s, self.longest_s)
             self.ends.update({test: end_of(ran) for test, ran in report.ended.items()})
             if report.unfinished:
                 self.ends[report.unfinished] = {"how": self.why_unfinished(ended, deadline), "end": ended.problem or f"ended with {ended.code}",
@@ -71,7 +74,7 @@ class Program:
         elif ended.code is not None:
             self.ends[test] = {**first, "how": "crashed", "alone": alone}
         else:
-            self.ends[test] = {**first, "how": "hung" if limit_s >= LONGEST_TEST_S else first["how"], "alone": alone}
+            self.ends[test] = {**first, "how": "hung" if limit_s >= self.longest_s else first["how"], "alone": alone}
 
     def start(self, tests, limit_s, silence_s):
         begin = time.monotonic()

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -120,14 +121,15 @@ class CudnnLibraries final : public cuda::StepLibraries {
   [[nodiscard]] std::map<std::string, std::shared_ptr<const Descriptor>> plan(
       std::span<const Operation> operations, NumberType storage) {
     const cuda::CurrentDevice current(options_.device);
-    store_.plan_all(operations, storage, options_.threads);
+    const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    store_.plan_all(operations, storage, options_.threads > 0 ? options_.threads : cores);
     file_.write();
     std::map<std::string, std::shared_ptr<const Descriptor>> loaded;
     for (const Operation& operation : operations) {
       auto& plan = loaded[key(operation, storage)];
       if (plan == nullptr)
         plan = std::make_shared<const Descriptor>(
-            planner_.load(store_.plan(operation, storage).serialised));
+            planner_.load(store_.plan(operation, storage).serialised, handle_.get()));
     }
     return loaded;
   }

@@ -22,7 +22,7 @@ namespace paceline::runtime::cudnn {
 struct CudnnOptions {
   int device = 0;          // CUDA's number
   std::string plans = {};  // the file of plans; the one of the user's cache if it is empty
-  int threads = 1;         // that make plans
+  int threads = 0;         // that make plans; 0: one for each core
   bool tf32 = true;        // FP32 operands of convolutions may be rounded to TF32 (planner.h)
 };
 

@@ -69,6 +69,9 @@ Descriptor& Descriptor::set(cudnnBackendAttributeName_t name, bool value) {
 Descriptor& Descriptor::set(cudnnBackendAttributeName_t name, cudnnDataType_t value) {
   return set_raw(name, CUDNN_TYPE_DATA_TYPE, 1, &value);
 }
+Descriptor& Descriptor::set(cudnnBackendAttributeName_t name, cudnnHandle_t value) {
+  return set_raw(name, CUDNN_TYPE_HANDLE, 1, &value);
+}
 Descriptor& Descriptor::set(cudnnBackendAttributeName_t name, const Descriptor& value) {
   return set(name, std::span(&value, 1));
 }

@@ -32,6 +32,7 @@ class Descriptor {
   Descriptor& set(cudnnBackendAttributeName_t name, bool value);
   Descriptor& set(cudnnBackendAttributeName_t name, cudnnDataType_t value);
   Descriptor& set(cudnnBackendAttributeName_t name, const Descriptor& value);
+  Descriptor& set(cudnnBackendAttributeName_t name, cudnnHandle_t value);
   Descriptor& set(cudnnBackendAttributeName_t name, std::span<const Descriptor> values);
   Descriptor& set(cudnnBackendAttributeName_t name, std::span<void* const> addresses);
   Descriptor& set_number32(cudnnBackendAttributeName_t name, std::int32_t value);

@@ -138,12 +138,23 @@ Plan Planner::plan(const Operation& operation, models::NumberType storage,
                            " configurations will do; of the last: " + reason);
 }
 
-Descriptor Planner::load(const std::string& serialised) const {
+Descriptor Planner::load(const std::string& serialised, cudnnHandle_t handle) const {
+  const auto finalised = [&](Descriptor plan) {
+    plan.set_text(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, serialised)
+        .finalise("the serialised plan");
+    return plan;
+  };
+  if (handle != nullptr) {
+    try {
+      Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+      plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, handle);
+      return finalised(std::move(plan));
+    } catch (const RunError&) {  // the description may do
+    }
+  }
   Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-  plan.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, descriptors_->device)
-      .set_text(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, serialised)
-      .finalise("the serialised plan");
-  return plan;
+  plan.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, descriptors_->device);
+  return finalised(std::move(plan));
 }
 
 bool Planner::loads(const std::string& serialised) const {

@@ -21,6 +21,8 @@
 #include "runtime/network/cudnn/device_description.h"
 #include "runtime/network/steps/operation.h"
 
+struct cudnnContext;  // what a cudnnHandle_t points to
+
 namespace paceline::runtime::cudnn {
 
 using steps::Operation;
@@ -70,8 +72,10 @@ class Planner {
   // Whether cuDNN makes a plan for this device of what it once serialised. It refuses those of
   // another architecture, and text that is none.
   [[nodiscard]] bool loads(const std::string& serialised) const;
-  // The plan that it makes, for execution on this device. Throws RunError.
-  [[nodiscard]] Descriptor load(const std::string& serialised) const;
+  // The plan that it makes, for execution on this device: with the handle that will execute it, as NVIDIA's
+  // samples have it, or with the device's description where there is none or cuDNN refuses. Throws RunError.
+  [[nodiscard]] Descriptor load(const std::string& serialised,
+                                cudnnContext* handle = nullptr) const;
 
  private:
   struct Descriptors;

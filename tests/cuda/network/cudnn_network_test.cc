@@ -47,7 +47,12 @@ using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
 using ::testing::Not;
 
-// Plans go to a folder of the test's own.
+// Plans of all tests, which take a second each to compile on a GPU, by whether TF32 is used.
+std::string shared_plans(bool tf32) {
+  static const test::TemporaryFolder folder;
+  return folder.path() + (tf32 ? "/tf32.json" : "/fp32.json");
+}
+
 class CudnnNetworkTest : public ::testing::Test {
  protected:
   void SetUp() override { cuda_on_host::reset(Order::eager, 1); }
@@ -58,9 +63,13 @@ class CudnnNetworkTest : public ::testing::Test {
     EXPECT_EQ(cuda_on_host::cudnn::live_descriptors(), 0);
   }
 
+  // A file of the test's own.
   [[nodiscard]] std::string plans() const { return folder_.path() + "/plans.json"; }
-  [[nodiscard]] OnDevice::Open by_cudnn(bool tf32 = true) const {
-    return [plans = plans(), tf32](int device) {
+  [[nodiscard]] static OnDevice::Open by_cudnn(bool tf32 = true) {
+    return by_cudnn(shared_plans(tf32), tf32);
+  }
+  [[nodiscard]] static OnDevice::Open by_cudnn(const std::string& plans, bool tf32) {
+    return [plans, tf32](int device) {
       return cudnn::open_cudnn({.device = device, .plans = plans, .tf32 = tf32});
     };
   }
@@ -293,7 +302,7 @@ TEST_F(CudnnNetworkTest, EndsInOneLineWhicheverCallOfCudnnFails) {
   const auto work = [&]() -> std::string {
     std::filesystem::remove(plans());
     try {
-      OnDevice on_device(trial, {.batch = 2}, 0, by_cudnn());
+      OnDevice on_device(trial, {.batch = 2}, 0, by_cudnn(plans(), true));
       static_cast<void>(on_device.pass(1));
     } catch (const RunError& error) {
       return error.what();

@@ -5,10 +5,10 @@
 namespace paceline::test {
 namespace {
 
-// Each rank has cuDNN for itself, and plans of its own.
+// Each rank has cuDNN for itself. Plans are those of all tests.
 runtime::TrainingOutcome on_cudnn(const runtime::TrainingRequest& request,
                                   const runtime::Endpoint& endpoint) {
-  const TemporaryFolder folder;
+  static const TemporaryFolder folder;
   CudaDevice device;
   runtime::Executor executor(endpoint.transport, device);
   const std::unique_ptr<runtime::cuda::StepLibraries> libraries = runtime::cudnn::open_cudnn(

@@ -114,7 +114,7 @@ class PackAndRun(InAFolder):
         self.assertIn("says nothing of a GPU", document["provenance"]["kind"])
         self.assertIn("(double)", document["provenance"]["device"])
         steps = {step["step"]: step for step in document["steps"]}
-        self.assertEqual(list(steps), ["machine", "tests", "sanitizer", "benchmark", "layers", "calibration", "training", "peer"])
+        self.assertEqual(list(steps), ["machine", "throughput", "tests", "sanitizer", "benchmark", "layers", "calibration", "training", "peer"])
         for step in steps.values():
             self.assertLessEqual({"kind", "device", "driver", "date", "commit", "commands"}, set(step["provenance"]))
         self.assertEqual(steps["tests"]["state"], "passed", steps["tests"])
@@ -124,7 +124,7 @@ class PackAndRun(InAFolder):
                                                    capture_output=True, text=True, check=True).stdout)
             self.assertGreater(len(expected), 1)
             self.assertEqual(list(program["each"]), expected)
-        for name in ("benchmark", "layers", "calibration", "training", "peer"):
+        for name in ("throughput", "benchmark", "layers", "calibration", "training", "peer"):
             self.assertEqual(steps[name]["state"], "skipped")
 
     def test_without_a_gpu_it_says_so_and_leaves_nothing(self):
