@@ -20,7 +20,7 @@ struct Option {
   int ScheduleOptions::*value;
   bool CollectiveAlgorithm::*is_taken;
 };
-constexpr Option options[] = {
+constexpr Option document_options[] = {
     {"group", &ScheduleOptions::group_size, &CollectiveAlgorithm::takes_group},
     {"segments", &ScheduleOptions::segments, &CollectiveAlgorithm::takes_segments},
     {"rings", &ScheduleOptions::rings, &CollectiveAlgorithm::takes_rings},
@@ -28,7 +28,7 @@ constexpr Option options[] = {
 
 Json json(const PlannedSchedule& planned) {
   Json json = {{"algorithm", planned.algorithm}};
-  for (const Option& option : options) {
+  for (const Option& option : document_options) {
     if (planned.options.*option.value != 0) json[option.key] = planned.options.*option.value;
   }
   // Rank 0 is a server like any other, so that 0 is no default here.
@@ -43,7 +43,7 @@ PlannedSchedule read(const JsonValue& entry, std::string_view /*strategy*/, int 
   });
   ScheduleOptions read{.ranks = ranks};
   std::vector<std::string> keys = {"algorithm"};
-  for (const Option& option : options) {
+  for (const Option& option : document_options) {
     if (!(algorithm.*option.is_taken)) continue;
     keys.emplace_back(option.key);
     if (entry.has(option.key)) read.*option.value = entry.at(option.key).count(1, max_ranks);
