@@ -90,6 +90,7 @@ RC_GTEST_PROP(PlanDocument, SurvivesTheRoundTrip, ()) {
   check_plan(read, "p.json", network, ranks);
   // The schedules, which are built anew, have the same steps.
   for (std::size_t i = 0; i < plan.schedules.size(); ++i) {
+    if (!plan.schedules[i].has_steps()) continue;
     RC_ASSERT(read.plan.schedules[i].schedule().description() ==
               plan.schedules[i].schedule().description());
     RC_ASSERT(read.plan.schedules[i].schedule().steps() == plan.schedules[i].schedule().steps());
