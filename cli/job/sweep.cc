@@ -52,10 +52,6 @@ constexpr double most_times = 1000;
 constexpr std::size_t most_values = 1'000'000;
 const char* const chosen = "auto";
 
-std::size_t at(SweepAxis axis) {
-  return to_size(axis);
-}
-
 // Reads a value of an axis that is a field. Throws InputError that does not name the axis.
 void read_value(SweepAxis axis, const std::string& text, simulator::Question& question) {
   if (text == chosen) return;
@@ -115,7 +111,7 @@ class Reader {
   }
 
   void read_texts(SweepAxis axis, const std::string& key) {
-    std::vector<std::string>& texts = sweep_.axes[at(axis)];
+    std::vector<std::string>& texts = sweep_.axes[to_size(axis)];
     if (!map_.has(key)) {
       texts = {otherwise(axis, key)};
       return;
@@ -225,7 +221,7 @@ class Reader {
   template <class F>
   auto values(SweepAxis axis, F parse) const {
     std::vector<decltype(parse(std::string()))> values;
-    for (const std::string& text : sweep_.axes[at(axis)])
+    for (const std::string& text : sweep_.axes[to_size(axis)])
       values.push_back(map_.has(std::string(name(axis))) ? parsed(axis, [&] { return parse(text); })
                                                          : parse(text));
     return values;
@@ -237,7 +233,7 @@ class Reader {
     };
     sweep_.networks =
         values(SweepAxis::model, [](const std::string& text) { return load_network(text); });
-    for (const std::string& text : sweep_.axes[at(SweepAxis::model)]) digest_file(text);
+    for (const std::string& text : sweep_.axes[to_size(SweepAxis::model)]) digest_file(text);
     read_places(values(SweepAxis::bandwidth, factor), values(SweepAxis::latency, factor),
                 values(SweepAxis::compute, factor));
     sweep_.ranks = values(SweepAxis::ranks, [](const std::string& text) {
@@ -255,10 +251,10 @@ class Reader {
                    const std::vector<double>& speeds) {
     const std::vector<models::Cluster> clusters =
         values(SweepAxis::cluster, [](const std::string& text) { return load_cluster(text); });
-    for (const std::string& text : sweep_.axes[at(SweepAxis::cluster)]) digest_file(text);
-    for (const std::string& text : sweep_.axes[at(SweepAxis::profile)]) digest_file(text);
+    for (const std::string& text : sweep_.axes[to_size(SweepAxis::cluster)]) digest_file(text);
+    for (const std::string& text : sweep_.axes[to_size(SweepAxis::profile)]) digest_file(text);
     for (const models::Cluster& cluster : clusters) {
-      for (const std::string& text : sweep_.axes[at(SweepAxis::profile)]) {
+      for (const std::string& text : sweep_.axes[to_size(SweepAxis::profile)]) {
         const auto load = [&] { return load_profile(text == chosen ? "" : text, cluster); };
         const std::optional<models::Profile> profile =
             map_.has("profile") ? parsed(SweepAxis::profile, load) : load();
@@ -315,7 +311,7 @@ std::int64_t Sweep::cells() const {
 }
 
 std::int64_t Sweep::inner_cells() const {
-  return product(*this, at(first_inner_axis));
+  return product(*this, to_size(first_inner_axis));
 }
 
 Sweep parse_sweep(const std::string& text, const std::string& file, std::string_view version) {
@@ -336,7 +332,7 @@ simulator::Question question_at(const Sweep& sweep, const SweepCell& cell) {
   simulator::Question question;
   question.engine = sweep.engine;
   for (const SweepAxis axis : field_axes)
-    read_value(axis, sweep.axes[at(axis)][cell[at(axis)]], question);
+    read_value(axis, sweep.axes[to_size(axis)][cell[to_size(axis)]], question);
   return question;
 }
 

@@ -29,22 +29,18 @@ struct Row {
   std::string status = "ok";
 };
 
-std::size_t at(SweepAxis axis) {
-  return to_size(axis);
-}
-
 // The cells of one block.
 class Block {
  public:
   Block(const Sweep& sweep, std::int64_t first_cell) : sweep_(sweep) {
     const SweepCell cell = cell_at(sweep, first_cell);
-    std::size_t place = cell[at(SweepAxis::cluster)];
+    std::size_t place = cell[to_size(SweepAxis::cluster)];
     for (const SweepAxis axis :
          {SweepAxis::profile, SweepAxis::bandwidth, SweepAxis::latency, SweepAxis::compute})
-      place = place * sweep.size(axis) + cell[at(axis)];
-    network_ = &sweep.networks[cell[at(SweepAxis::model)]];
+      place = place * sweep.size(axis) + cell[to_size(axis)];
+    network_ = &sweep.networks[cell[to_size(SweepAxis::model)]];
     place_ = &sweep.places[place];
-    ranks_ = sweep.ranks[cell[at(SweepAxis::ranks)]];
+    ranks_ = sweep.ranks[cell[to_size(SweepAxis::ranks)]];
   }
 
   [[nodiscard]] Row row(const SweepCell& cell) {

@@ -15,6 +15,7 @@
 #include "models/base/parse_units.h"
 #include "models/base/to_size.h"
 #include "models/collective/catalogue.h"
+#include "models/plan/tuned.h"
 #include "simulator/cost/nccl_model.h"
 #include "simulator/planner/threshold_fields.h"
 #include "simulator/prediction/prediction_json.h"
@@ -125,7 +126,7 @@ simulator::TunedPlan search_plans(Tuning& tuning, std::size_t wire, const std::v
     simulator::TunedPlan found = predictor.tune(search);
     // Buckets of a search may be larger than those of the rows, which fit.
     if (checks_memory(job) && !memory_need(job, table.network, found.plan).fits) continue;
-    const auto library = all[i].size() == 1 ? models::library_named(all[i].front()) : std::nullopt;
+    const auto library = models::library_of(all[i]);
     if (library && (!tuning.by_library || found.period < tuning.by_library->second))
       tuning.by_library = {*library, found.period};
     join(best, std::move(found));

@@ -205,7 +205,7 @@ PlanDocument read_plan(const JsonValue& root) {
         const WayDocument& way = document_of(entry);
         const PlannedSchedule planned = way.read(entry, chosen.name, plan.ranks);
         if (!chosen.allows(planned)) {
-          // Only what is no algorithm and no library has the strategy's name.
+          // Servers and owners are named after the strategy, and that would explain nothing.
           const std::string what =
               planned.algorithm == chosen.name ? in_quotes(way.key) : planned.algorithm;
           entry.at(way.key).fail(fmt::format("strategy {} does not use {}", chosen.name, what),

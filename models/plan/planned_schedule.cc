@@ -46,7 +46,7 @@ bool PlannedSchedule::operator==(const PlannedSchedule& other) const {
     else
       return std::holds_alternative<Use>(other.way) && use == std::get<Use>(other.way);
   };
-  return algorithm == other.algorithm && options == other.options && std::visit(same_use, way);
+  return std::visit(same_use, way) && options == other.options && algorithm == other.algorithm;
 }
 
 PlannedSchedule scheduled(std::string_view algorithm, const ScheduleOptions& wanted) {

@@ -1,8 +1,8 @@
-// What sums a bucket: an entry of a plan's all-reduces.
+// One of a plan's all-reduces, which sums some of its buckets.
 //
-// An entry is of one of the ways to travel. Each way has a type, whose value says how the entry uses
-// it; a file in models/plan/ways, which reads and writes such entries; and, where it is not timed as
-// a schedule, a file in simulator/prediction/ways, which predicts it.
+// It travels in one of several ways. Each way has a type, whose value holds the options of this
+// all-reduce; a file in models/plan/ways, which reads and writes it in documents; and, unless engines
+// time it as a schedule, a file in simulator/prediction/ways, which predicts it.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,7 @@ enum class Library {
   open_mpi,  // timed by a calibrated curve of MPI_Allreduce
 };
 
-// As users type it, and as its strategy is called: "nccl", "open-mpi".
+// The name that users type, which is also that of its strategy: "nccl", "open-mpi".
 [[nodiscard]] std::string_view name(Library library);
 // Throws InputError that suggests the nearest name.
 [[nodiscard]] Library library_from_name(std::string_view text);
@@ -43,9 +43,9 @@ struct PlannedSchedule {
 
   // Whether it is an entry of the catalogue.
   [[nodiscard]] bool has_steps() const { return std::holds_alternative<Schedule>(way); }
-  // Of an entry of the catalogue.
+  // The steps. Throws std::bad_variant_access unless has_steps().
   [[nodiscard]] const Schedule& schedule() const { return std::get<Schedule>(way); }
-  // Set where the all-reduce is a library's own.
+  // The library whose all-reduce it is; nothing where it is of another way.
   [[nodiscard]] std::optional<Library> library() const;
 
   // Two are equal where their names, options and ways are, because these define the steps.

@@ -165,6 +165,10 @@ std::string_view strategy_of(std::span<const PlannedSchedule> all_reduces) {
   return library ? name(*library) : tuned.name;
 }
 
+std::optional<Library> library_of(std::span<const std::string> all_reduces) {
+  return all_reduces.size() == 1 ? library_named(all_reduces.front()) : std::nullopt;
+}
+
 std::optional<Library> Strategy::library() const {
   const auto* called = way<Called>();
   return called == nullptr ? std::nullopt : std::optional(called->library);

@@ -74,7 +74,7 @@ struct Strategy {
   [[nodiscard]] const Hybrid* hybrid() const { return way<Hybrid>(); }
   // The library whose all-reduce it calls; nothing where it calls none.
   [[nodiscard]] std::optional<Library> library() const;
-  // What holds of its way, whatever the strategy.
+  // Facts about its way to travel, which all strategies of that way share.
   [[nodiscard]] const WayTraits& traits() const;
   // Whether a plan of the strategy may have it, and what it may have, in words.
   [[nodiscard]] bool allows(const PlannedSchedule& schedule) const;

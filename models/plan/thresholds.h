@@ -1,4 +1,4 @@
-// What a strategy leaves open, and a user or the planner chooses.
+// The values that a strategy leaves to the user or to the planner.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace paceline::models {
 
-// What a strategy leaves open, as a threshold-driven runtime takes it. Sizes are in bytes on the
-// wire. A strategy ignores what it does not take.
+// A runtime that is driven by thresholds takes these. Sizes are in bytes on the wire. A strategy
+// ignores those that it does not take.
 struct Thresholds {
   Bytes fusion{0};  // theta: a bucket is closed as soon as it holds this much; 0 fuses nothing
   std::optional<Bytes> first_fusion = {};  // the same for the first bucket, where it differs

@@ -5,7 +5,9 @@
 // There is no rule to make such a plan by without a clock, and so make_plan() refuses it.
 #pragma once
 
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "models/plan/plan.h"
@@ -19,5 +21,8 @@ struct Strategy;  // strategy.h
 // The strategy that a plan of these all-reduces is of, however its buckets were chosen: that of the
 // library which sums all buckets, or "tuned".
 [[nodiscard]] std::string_view strategy_of(std::span<const PlannedSchedule> all_reduces);
+// The library that sums all buckets of a plan of the all-reduces of these names; nothing where other
+// all-reduces may, too.
+[[nodiscard]] std::optional<Library> library_of(std::span<const std::string> all_reduces);
 
 }  // namespace paceline::models

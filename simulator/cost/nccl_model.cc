@@ -24,13 +24,6 @@ constexpr int blackwell = 100;
 constexpr double giga = 1e9;
 constexpr double micro = 1e-6;
 
-std::size_t index(NcclAlgorithm algorithm) {
-  return to_size(algorithm);
-}
-std::size_t index(NcclProtocol protocol) {
-  return to_size(protocol);
-}
-
 NcclGeneration generation(int capability) {
   return capability >= blackwell ? NcclGeneration::blackwell
          : capability >= hopper  ? NcclGeneration::hopper
@@ -238,8 +231,8 @@ NcclModel::NcclModel(NcclTables tables, const models::Cluster& cluster, int rank
         Search(tables_, kinds[i], NcclAlgorithm::ring).run(1, tables_.search.most_channels);
     const NcclGraph tree =
         Search(tables_, kinds[i], NcclAlgorithm::tree).run(ring.channels, ring.channels);
-    NcclGraph& rings = graphs_[index(NcclAlgorithm::ring)];
-    NcclGraph& trees = graphs_[index(NcclAlgorithm::tree)];
+    NcclGraph& rings = graphs_[to_size(NcclAlgorithm::ring)];
+    NcclGraph& trees = graphs_[to_size(NcclAlgorithm::tree)];
     rings = i == 0 ? ring : common(rings, ring);
     trees = i == 0 ? tree : common(trees, tree);
   }
@@ -255,10 +248,10 @@ NcclModel::NcclModel(NcclTables tables, const models::Cluster& cluster, int rank
   for (const NcclAlgorithm algorithm : nccl_algorithms) {
     const double ratio = algorithm == NcclAlgorithm::ring ? ranks_ / (2.0 * (ranks_ - 1)) : 0.5;
     for (const NcclProtocol protocol : nccl_protocols) {
-      Cost& cost = costs_[index(algorithm)][index(protocol)];
+      Cost& cost = costs_[to_size(algorithm)][to_size(protocol)];
       if (protocol == NcclProtocol::ll128 && !offers_ll128()) continue;
       cost.bandwidth_gbps = ratio * bus_bandwidth(algorithm, protocol);
-      cost.latency_us = tables_.base_latency_us[index(algorithm)][index(protocol)] +
+      cost.latency_us = tables_.base_latency_us[to_size(algorithm)][to_size(protocol)] +
                         step_latencies(algorithm, protocol);
     }
   }
@@ -272,7 +265,7 @@ bool NcclModel::offers_ll128() const {
 }
 
 double NcclModel::bus_bandwidth(NcclAlgorithm algorithm, NcclProtocol protocol) const {
-  const NcclGraph& graph = graphs_[index(algorithm)];
+  const NcclGraph& graph = graphs_[to_size(algorithm)];
   const auto& share = tables_.efficiency;
   const auto gpu = to_size(generation(compute_capability_));
   const auto by_nodes = to_size(std::min(nodes_, 3) - 1);
@@ -302,11 +295,12 @@ double NcclModel::step_latencies(NcclAlgorithm algorithm, NcclProtocol protocol)
   const auto& rules = tables_.latency;
   // A node of one rank has no NVLink path, and NCCL reads PCI's row for it.
   const bool nvlink = on_nvlink_ && has_intra_steps_;
-  const auto p = index(protocol);
-  double intra = (nvlink ? tables_.nvlink_latency_us : tables_.pci_latency_us)[index(algorithm)][p];
+  const auto p = to_size(protocol);
+  double intra =
+      (nvlink ? tables_.nvlink_latency_us : tables_.pci_latency_us)[to_size(algorithm)][p];
   const bool as_tree = rules.one_rank_a_node_as_tree && ranks_ == nodes_;
   const double inter =
-      tables_.network_latency_us[as_tree ? index(NcclAlgorithm::tree) : index(algorithm)][p];
+      tables_.network_latency_us[as_tree ? to_size(NcclAlgorithm::tree) : to_size(algorithm)][p];
   if (algorithm == NcclAlgorithm::tree) {
     const int levels = static_cast<int>(std::floor(std::log2(nodes_)));
     return 2.0 * ((ranks_ / nodes_ - 1) * intra + levels * inter);
@@ -322,11 +316,11 @@ double NcclModel::step_latencies(NcclAlgorithm algorithm, NcclProtocol protocol)
 }
 
 const NcclModel::Cost& NcclModel::cost(NcclAlgorithm algorithm, NcclProtocol protocol) const {
-  return costs_[index(algorithm)][index(protocol)];
+  return costs_[to_size(algorithm)][to_size(protocol)];
 }
 
 const NcclGraph& NcclModel::graph(NcclAlgorithm algorithm) const {
-  return graphs_[index(algorithm)];
+  return graphs_[to_size(algorithm)];
 }
 
 BytesPerSecond NcclModel::bandwidth(NcclAlgorithm algorithm, NcclProtocol protocol) const {
@@ -345,7 +339,7 @@ std::optional<NcclTime> NcclModel::parts(NcclAlgorithm algorithm, NcclProtocol p
   double bandwidth_gbps = cost.bandwidth_gbps;
   if (algorithm == NcclAlgorithm::tree) {
     constexpr double first_size = 64;
-    const std::vector<double>& correction = tables_.tree_correction[index(protocol)];
+    const std::vector<double>& correction = tables_.tree_correction[to_size(protocol)];
     if (bytes.value() >= first_size) {
       const auto size = to_size(std::ilogb(bytes.value() / first_size));
       if (size < correction.size()) bandwidth_gbps *= correction[size];
@@ -387,8 +381,8 @@ Seconds NcclModel::time(Bytes bytes) const {
 
 int NcclModel::channels(NcclAlgorithm algorithm, NcclProtocol protocol, Bytes bytes) const {
   const auto& rules = tables_.threads;
-  double threads = rules.most[index(protocol)];
-  double bytes_a_thread = rules.bytes_a_thread[index(protocol)];
+  double threads = rules.most[to_size(protocol)];
+  double bytes_a_thread = rules.bytes_a_thread[to_size(protocol)];
   if (algorithm == NcclAlgorithm::ring) {
     const NcclGraph& ring = graph(algorithm);
     if (protocol == NcclProtocol::simple && ring.intra_gbps * ring.channels <= rules.slow_ring_gbps)

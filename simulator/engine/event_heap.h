@@ -17,19 +17,21 @@ class EventHeap {
   [[nodiscard]] bool empty() const { return entries_.empty(); }
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
   [[nodiscard]] double earliest() const { return entries_.front().time; }
-  [[nodiscard]] bool contains(int slot) const { return places_[index(slot)] >= 0; }
+  [[nodiscard]] bool contains(int slot) const { return places_[to_size(slot)] >= 0; }
   // The time of a slot that is in the heap.
-  [[nodiscard]] double time(int slot) const { return entries_[index(places_[index(slot)])].time; }
+  [[nodiscard]] double time(int slot) const {
+    return entries_[to_size(places_[to_size(slot)])].time;
+  }
 
   // Puts the slot into the heap, or moves it.
   void set(int slot, double time) {
-    int& place = places_[index(slot)];
+    int& place = places_[to_size(slot)];
     if (place < 0) {
       entries_.push_back({time, slot});
       rise(entries_.size() - 1, {time, slot});
       return;
     }
-    const std::size_t at = index(place);
+    const std::size_t at = to_size(place);
     if (time < entries_[at].time) {
       rise(at, {time, slot});
     } else {
@@ -38,7 +40,7 @@ class EventHeap {
   }
   int pop() {
     const int slot = entries_.front().slot;
-    places_[index(slot)] = -1;
+    places_[to_size(slot)] = -1;
     const Entry last = entries_.back();
     entries_.pop_back();
     if (!entries_.empty()) sink(0, last);
@@ -48,7 +50,7 @@ class EventHeap {
     for (Entry& entry : entries_) entry.time += by;
   }
   void clear() {
-    for (const Entry& entry : entries_) places_[index(entry.slot)] = -1;
+    for (const Entry& entry : entries_) places_[to_size(entry.slot)] = -1;
     entries_.clear();
   }
 
@@ -58,11 +60,10 @@ class EventHeap {
     int slot;
   };
   static constexpr std::size_t arity = 4;
-  static std::size_t index(int slot) { return to_size(slot); }
 
   void put(std::size_t at, Entry entry) {
     entries_[at] = entry;
-    places_[index(entry.slot)] = static_cast<int>(at);
+    places_[to_size(entry.slot)] = static_cast<int>(at);
   }
   void rise(std::size_t at, Entry entry) {
     while (at > 0) {

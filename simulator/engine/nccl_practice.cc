@@ -19,10 +19,6 @@ namespace {
 constexpr double giga = 1e9;
 constexpr double micro = 1e-6;
 
-std::size_t index(NcclAlgorithm algorithm) {
-  return to_size(algorithm);
-}
-
 // The time of a byte more in a ring over this many ranks of one node, by the engine that a bucket is
 // timed by, as nccl-tests counts it.
 BytesPerSecond ring_bus_bandwidth(CommunicationCost cost, int ranks) {
@@ -130,7 +126,7 @@ NcclPractice::NcclPractice(const NcclTables& tables, const models::Cluster& clus
     };
     if (node) limit(*node, graph.intra_gbps);
     if (model_.nodes() > 1) limit(network_bandwidth(cost, nics), graph.inter_gbps);
-    eta_[index(algorithm)] = eta;
+    eta_[to_size(algorithm)] = eta;
   }
   const std::optional<NcclNvls> nvls = nccl_nvls(model_, cluster);
   if (!nvls || !node) return;
@@ -161,7 +157,7 @@ NcclTime NcclPractice::parts(Bytes bytes, std::optional<NcclAlgorithm> only) con
   if (!only && switched_ && *expected_of_switches(bytes) < choice->time)
     return parts_in_switches(bytes);
   const NcclTime time = *slowed_.parts(choice->algorithm, choice->protocol, bytes);
-  return {time.latency, time.transfer / eta_[index(choice->algorithm)]};
+  return {time.latency, time.transfer / eta_[to_size(choice->algorithm)]};
 }
 
 NcclTime NcclPractice::parts_in_switches(Bytes bytes) const {
@@ -174,7 +170,7 @@ std::optional<Seconds> NcclPractice::time(NcclAlgorithm algorithm, NcclProtocol 
                                           Bytes bytes) const {
   const std::optional<NcclTime> time = slowed_.parts(algorithm, protocol, bytes);
   if (!time) return std::nullopt;
-  return time->latency + time->transfer / eta_[index(algorithm)];
+  return time->latency + time->transfer / eta_[to_size(algorithm)];
 }
 
 std::optional<Seconds> NcclPractice::expected_of_switches(Bytes bytes) const {
@@ -199,7 +195,7 @@ Seconds NcclPractice::time(Bytes bytes, std::optional<NcclAlgorithm> only) const
 }
 
 double NcclPractice::eta(NcclAlgorithm algorithm) const {
-  return eta_[index(algorithm)];
+  return eta_[to_size(algorithm)];
 }
 
 std::string described(const NcclPractice& practice) {

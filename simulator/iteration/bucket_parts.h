@@ -16,10 +16,10 @@ struct BucketTimes {
   Seconds unpack;
   Seconds wait = {};         // ahead of all else, beside whatever else travels
   Seconds negotiation = {};  // next; the bucket has its stream from here on
-  // What the bucket's way to travel has in the place of these parts, where they do not say it all.
+  // Times that replace some of the above, for ways to travel that have other parts.
   std::variant<std::monostate,
-               ServedPhases,  // of all_reduce. Each lane is a stream of its own
-               KfacTimes>     // of everything
+               ServedPhases,  // replace all_reduce. Each lane is a stream of its own
+               KfacTimes>     // replace everything
       by_way = {};
 
   // While the bucket has its stream.

@@ -11,6 +11,7 @@
 
 #include "models/base/error.h"
 #include "models/collective/catalogue.h"
+#include "models/plan/tuned.h"
 #include "simulator/engine/effort.h"
 #include "simulator/engine/prepare.h"
 #include "simulator/engine/routes.h"
@@ -67,7 +68,7 @@ class Maker {
     for (const auto& [algorithm, options] :
          catalogue_options(job_.ranks, timers_.search.cost().ranks_per_node, only)) {
       try {
-        add({std::string(algorithm->name), options, algorithm->build(options)});
+        add(models::scheduled(algorithm->name, options));
       } catch (const TooManyMessages&) {
         left_out(algorithm->name, options);
       } catch (const InputError&) {
@@ -226,8 +227,7 @@ class Maker {
 
 Candidates make_candidates(const PlanningJob& job, const PlanningTimers& timers,
                            std::span<const std::string> only) {
-  const auto library =
-      only.size() == 1 ? models::library_named(only.front()) : std::optional<models::Library>();
+  const auto library = models::library_of(only);
   return library ? Maker(job, timers).make(*library) : Maker(job, timers).make(only);
 }
 

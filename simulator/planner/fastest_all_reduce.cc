@@ -20,11 +20,6 @@ std::vector<int> divisors(int of) {
   return all;
 }
 
-models::PlannedSchedule built(const models::CollectiveAlgorithm& algorithm,
-                              const models::ScheduleOptions& options) {
-  return {std::string(algorithm.name), options, algorithm.build(options)};
-}
-
 constexpr double never = 1e300;
 
 std::vector<double> times_by_steps(std::span<const models::PlannedSchedule> schedules, Bytes bytes,
@@ -86,11 +81,11 @@ std::vector<models::PlannedSchedule> candidate_schedules(std::string_view algori
   const models::CollectiveAlgorithm& entry = models::all_reduce_algorithm(algorithm);
   const std::vector<models::ScheduleOptions> all =
       candidate_options(entry, asked, cost.ranks_per_node);
-  if (all.size() == 1) return {built(entry, all.front())};
+  if (all.size() == 1) return {models::scheduled(entry.name, all.front())};
   std::vector<models::PlannedSchedule> schedules;
   for (const models::ScheduleOptions& options : all) {
     try {
-      models::PlannedSchedule schedule = built(entry, options);
+      models::PlannedSchedule schedule = models::scheduled(entry.name, options);
       if (options.segments == 0 && followed_messages(schedule.schedule(), cost) > most_prepared)
         continue;
       schedules.push_back(std::move(schedule));
@@ -98,7 +93,8 @@ std::vector<models::PlannedSchedule> candidate_schedules(std::string_view algori
       // The algorithm has no schedule for these options.
     }
   }
-  if (schedules.empty()) schedules.push_back(built(entry, models::taken_options(entry, asked)));
+  if (schedules.empty())
+    schedules.push_back(models::scheduled(entry.name, models::taken_options(entry, asked)));
   return schedules;
 }
 

@@ -76,10 +76,9 @@ std::vector<const models::PlannedSchedule*> NearestAllReduces::nearest(Bytes byt
 const models::PlannedSchedule* NearestAllReduces::usable(Entry& entry) {
   if (!entry.is_built) {
     entry.is_built = true;
-    const models::CollectiveAlgorithm& algorithm = *entry.options.algorithm;
     try {
-      models::PlannedSchedule schedule{std::string(algorithm.name), entry.options.options,
-                                       algorithm.build(entry.options.options)};
+      models::PlannedSchedule schedule =
+          models::scheduled(entry.options.algorithm->name, entry.options.options);
       if (!has_too_many_messages(schedule, job_, timers_)) entry.schedule = std::move(schedule);
     } catch (const InputError&) {
       // The algorithm has no schedule for these options.

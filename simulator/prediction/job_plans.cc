@@ -9,12 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "models/collective/algorithms.h"
-#include "models/collective/catalogue.h"
 #include "models/plan/tuned.h"
 #include "simulator/cost/dispatch_cost.h"
 #include "simulator/engine/effort.h"
-#include "simulator/engine/prepared_schedules.h"
 #include "simulator/iteration/bucket_times.h"
 #include "simulator/iteration/plan_timing.h"
 #include "simulator/planner/cycles.h"
@@ -39,12 +36,11 @@ void check_group(const models::Strategy& strategy, const ThresholdRequest& asked
                  const CommunicationCost& cost) {
   const int group_size = *asked.group_size;
   for (const std::string_view algorithm : strategy.algorithms()) {
-    const models::CollectiveAlgorithm& entry = models::all_reduce_algorithm(algorithm);
-    const models::Schedule schedule = entry.build(models::taken_options(
-        entry, {.ranks = ranks, .group_size = group_size, .rings = asked.rings.value_or(0)}));
+    const models::PlannedSchedule planned = models::scheduled(
+        algorithm, {.ranks = ranks, .group_size = group_size, .rings = asked.rings.value_or(0)});
     // A message of one ring shares links with those of all k.
     const double effort =
-        followed_messages(schedule, cost) * (strategy.takes_rings() ? group_size : 1);
+        followed_messages(planned.schedule(), cost) * (strategy.takes_rings() ? group_size : 1);
     if (effort > most_planned_in_time)
       throw FollowingTakesLong(
           fmt::format("its messages take long to follow with k = {}", group_size),
@@ -59,7 +55,7 @@ PlanningJob planning_job(const JobSettings& settings, const models::Strategy& st
                          PredictorSetting& at) {
   const PredictionRequest& request = settings.request();
   PlanningJob job{.network = request.network, .ranks = at.ranks, .wire = request.wire};
-  // The same condition as in run(): layers of several ranks, whose times are not slept, go on at a
+  // The same condition as in run_of(): layers of several ranks, whose times are not slept, go on at a
   // share of their speed beside kernels, or beside whatever travels.
   job.slows = at.ranks > 1 && !request.compute_is_exact &&
               (!at.compute.beside_kernels_only || !through_host);
@@ -117,10 +113,10 @@ TuningJob tuning_job(const JobSettings& settings, std::optional<models::Overlap>
 TunedPlan tune(const JobSettings& settings, const TuningRequest& request,
                std::optional<models::Overlap> overlap, PredictorSetting& at) {
   // A library runs one collective of a communicator at a time.
-  const bool is_library =
-      request.all_reduces.size() == 1 && models::library_named(request.all_reduces.front());
-  TuningJob job = tuning_job(
-      settings, overlap, is_library ? 1 : settings.request().thresholds.streams.value_or(1), at);
+  const int streams = models::library_of(request.all_reduces)
+                          ? 1
+                          : settings.request().thresholds.streams.value_or(1);
+  TuningJob job = tuning_job(settings, overlap, streams, at);
   if (request.unhidden > 0) {
     job.period = [&request, period = job.period](const models::Plan& plan) {
       models::Plan in_order = plan;

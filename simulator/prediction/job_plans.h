@@ -12,7 +12,7 @@
 
 namespace paceline::simulator {
 
-// What the planner chooses for, on the ranks of a setting.
+// The job for which the planner chooses, on the ranks of a setting.
 [[nodiscard]] PlanningJob planning_job(const JobSettings& settings,
                                        const models::Strategy& strategy,
                                        std::optional<models::Overlap> overlap, bool through_host,
@@ -26,11 +26,11 @@ namespace paceline::simulator {
 // The strategy's plan on the request's ranks.
 [[nodiscard]] models::Plan plan_of(JobSettings& settings, const models::Strategy& strategy,
                                    const models::Thresholds& thresholds);
-// The planner's plan of the strategy on p0 ranks, for the efficiency of a plan on p ranks.
+// The plan that the planner chooses for the strategy on p0 ranks. Efficiencies are relative to it.
 [[nodiscard]] models::Plan baseline_plan(JobSettings& settings, const models::Strategy& strategy,
                                          const models::Plan& plan, int p0);
 
-// Its period is that of a plan by the DAG. Keeps references.
+// The job of tune(). The DAG gives it the period of a plan. Keeps references to the arguments.
 [[nodiscard]] TuningJob tuning_job(const JobSettings& settings,
                                    std::optional<models::Overlap> overlap, int streams,
                                    PredictorSetting& at);

@@ -7,6 +7,7 @@
 
 #include "models/base/error.h"
 #include "models/cluster/placement.h"
+#include "models/plan/tuned.h"
 #include "simulator/engine/effort.h"
 #include "simulator/engine/prepared_schedules.h"
 
@@ -195,8 +196,8 @@ PredictorSetting& JobSettings::at(const models::Strategy& strategy, int ranks, B
 
 PredictorSetting& JobSettings::at(std::span<const std::string> all_reduces, int ranks,
                                   Bound bound) {
-  const bool is_library = all_reduces.size() == 1 && models::library_named(all_reduces.front());
-  return is_library ? at(models::strategy(all_reduces.front()), ranks, bound) : at(ranks, bound);
+  const auto library = models::library_of(all_reduces);
+  return library ? at(models::strategy(name(*library)), ranks, bound) : at(ranks, bound);
 }
 
 }  // namespace paceline::simulator

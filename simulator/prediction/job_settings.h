@@ -1,5 +1,5 @@
-// What predictions of one job share: engines, compute times and models of libraries, at each number of
-// ranks and bound of the figures that is asked for.
+// State that all predictions of one job share: engines, compute times and models of libraries. Each
+// number of ranks and bound of the figures that is asked for has its own.
 #pragma once
 
 #include <memory>
@@ -20,8 +20,8 @@ namespace paceline::simulator {
 class PreparedSchedules;
 
 // The effects that count in predictions on the cluster: none where layers were calibrated beside
-// traffic by a profile of our transport, or are slept as in a replay, for their times then say what
-// is lost. `profile` may be null.
+// traffic by a profile of our transport, or are slept as in a replay, because their times then
+// include what is lost. `profile` may be null.
 [[nodiscard]] const models::Effects* effects_of(const models::Cluster& cluster,
                                                 const models::Profile* profile,
                                                 bool compute_is_exact);
@@ -55,7 +55,7 @@ class JobSettings {
   }
 
  private:
-  // What a collective takes from computation by the stated effects, or as it was calibrated.
+  // How much a collective slows computation, by the stated effects or as it was calibrated.
   [[nodiscard]] Interference interference(const ComputeTimes& alone, const CommunicationCost& cost,
                                           int ranks) const;
   [[nodiscard]] ComputeTimes slowest(const ComputeTimes& alone, const CommunicationCost& cost,

@@ -1,4 +1,4 @@
-// What a prediction is asked for: a network on a cluster, with options.
+// The question that a prediction answers: a network on a cluster, with options.
 #pragma once
 
 #include <cstdint>

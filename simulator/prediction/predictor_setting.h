@@ -1,4 +1,4 @@
-// The settings of a Predictor (prediction.h), which its sources share.
+// A setting of a job (job_settings.h), which its predictions share.
 #pragma once
 
 #include <optional>

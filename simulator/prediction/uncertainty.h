@@ -30,11 +30,11 @@ enum class Ranks { alike, differing };
                                       Ranks ranks);
 // IterationSpread::unhidden of the run.
 [[nodiscard]] double unhidden(JobSettings& settings, const StrategyRun& stated, Ranks ranks);
-// Of a job that has effects.
+// The spread of the iteration over sampled states. The job must have effects.
 [[nodiscard]] IterationSpread spread_of(JobSettings& settings, const StrategyRun& stated,
                                         const TimeSpent& spent, Ranks ranks);
 
-// As Predictor::sampled() and Predictor::plans_of_worlds(), of the run of their plan.
+// These do what Predictor::sampled() and Predictor::plans_of_worlds() say, for the run of a plan.
 [[nodiscard]] SampledIteration sampled(JobSettings& settings, const StrategyRun& stated);
 [[nodiscard]] std::vector<models::Plan> plans_of_worlds(JobSettings& settings,
                                                         const StrategyRun& stated, int count,

@@ -1,4 +1,4 @@
-// The ways to travel in documents and in words: an entry for each alternative of Way, in their order.
+// How each way to travel is written, read and described: an entry for each alternative of Way.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ struct WayDocument {
   const char* key;
   Json (*json)(const PlannedSchedule& schedule);
   PlannedSchedule (*read)(const JsonValue& entry, std::string_view strategy, int ranks);
-  // Checks a whole document, of whose root this is, for what the way does not allow.
+  // Throws InputError where the plan with this root has what the way does not allow; may be null.
   void (*check)(const JsonValue& root, const Plan& plan);
   std::string (*described)(const PlannedSchedule& schedule);
 };

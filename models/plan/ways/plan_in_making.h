@@ -1,4 +1,4 @@
-// A plan to which buckets are added, in its order, for the ways to travel (traits.h).
+// A plan while make_plan() adds its buckets, one after the other. Ways to travel use it (traits.h).
 #pragma once
 
 #include <cstdint>

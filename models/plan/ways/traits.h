@@ -1,4 +1,4 @@
-// What holds of all plans of a way to travel, whatever its strategy.
+// Facts that are true of every plan of a way to travel, whatever its strategy.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 namespace paceline::models {
 
 struct WayTraits {
-  // What of Thresholds its plans depend on, beside what algorithms of the catalogue take.
+  // Which thresholds its plans depend on, besides the options of its algorithms.
   bool takes_streams = false;
   bool takes_host_copies = false;
   bool takes_servers = false;
-  bool takes_machines = false;   // of their own for servers, and what servers speak
+  bool takes_machines = false;   // machines of the servers' own, and their transport
   bool takes_placement = false;  // of buckets on servers, or of layers on owners
   bool takes_factors = false;    // how often factors are refreshed
   bool in_one_bucket = false;    // all gradients travel together
@@ -34,7 +34,7 @@ class PlanInMaking;
 //   static constexpr WayTraits traits;
 //   // The algorithms that buckets may take, that of small buckets first.
 //   std::vector<std::string_view> algorithms() const;
-//   // Whether a plan may have the schedule, and what it may have, in words.
+//   // Whether a plan of the strategy may have the schedule, and a text that says what it may have.
 //   bool allows(const PlannedSchedule&) const;
 //   std::string allowed() const;
 //   // Which of the plan's schedules sums the bucket. Buckets come in the order of the plan.

@@ -1,4 +1,4 @@
-// How plans of a way to travel are predicted: what they take beside and in place of an engine's time.
+// Models of the ways to travel: how long their plans take where an engine alone does not say it.
 //
 // A way has a class here that overrides what differs from buckets that travel by schedules. Its tasks in
 // the DAG, where they are not those of an all-reduce, stand beside it (served_tasks.h, k_fac_tasks.h);
@@ -42,18 +42,18 @@ class WayModel {
   // start buckets at their own times, it is not used. The planner's engine also takes the place of a
   // flow engine that would follow too many messages.
   [[nodiscard]] virtual std::vector<BucketTimes> times(const PlanAt& at) const;
-  // What times the all-reduces, in words.
+  // A text that says what timed the all-reduces: "flow engine".
   [[nodiscard]] virtual std::string timed_by(const PlanAt& at) const;
   // The compute times of a rank that computes alone, with all that the plan adds to them.
   [[nodiscard]] virtual ComputeTimes alone(const PlanAt& at) const;
   // For how long a bucket keeps its stream, beside these compute times.
   [[nodiscard]] virtual Seconds on_stream(const BucketTimes& bucket,
                                           const ComputeTimes& alone) const;
-  // Names the plan's thresholds that are the job's, and not chosen for its ranks.
+  // Copies into `asked` the thresholds of the plan that hold for the job on any number of ranks.
   virtual void name_thresholds(const models::Plan& plan, ThresholdRequest& asked) const;
 
  protected:
-  // Sets what the bucket takes between packing and unpacking, on more than one rank.
+  // Sets the times between packing and unpacking, on more than one rank.
   virtual void set_transfer(const PlanAt& at, const models::Bucket& bucket,
                             const BucketTimer& timer, BucketTimes& times) const;
 };
