@@ -121,7 +121,7 @@ def run_benchmark(check, limit_s):
     kernels = [{"name": row["name"].split("/iterations")[0], "time": row.get("real_time"), "unit": row.get("time_unit"),
                 "share_of_copy_bandwidth": row.get("share"), "GB_per_s": row.get("GB_per_s")} for row in rows]
     problems, late = problems_of(ended)
-    problems += ["no kernel was timed"] if not kernels else []
+    problems += ["no kernel was timed"] if not kernels and not late else []
     return {**state(problems, late), "commands": [words(command)], "kernels": kernels}
 
 
@@ -138,7 +138,7 @@ def time_layers(check, limit_s):
     keys = lines[0].split("\t") if lines else []
     layers = [dict(zip(keys, line.split("\t"))) for line in lines[1:]]
     problems, late = problems_of(ended)
-    problems += ["no layer was timed"] if not problems and not layers else []
+    problems += ["no layer was timed"] if not problems and not late and not layers else []
     return {**state(problems, late), "commands": [words(command)], "seconds_of_program": round(ended.seconds, 2), "measured": said, "layers": layers}
 
 
@@ -147,12 +147,19 @@ def layers_by(check):
     return "cudnn" if "paceline-cudnn.so" in check.manifest["programs"] and not check.missing("paceline-cudnn.so") else "own"
 
 
-def calibrate(check, limit_s):
-    """Profiles of the device by `paceline calibrate --device cuda`, whole, and what their layers add up to."""
+def without_command(check):
+    """The outcome of a step that needs `paceline` and its module for CUDA, where they are not there; None where they are."""
     if "paceline" not in check.manifest["programs"] or "paceline-cuda.so" not in check.manifest["programs"]:
         return {"state": "skipped", "reason": "the command was not packed", "commands": []}
     if missing := check.missing("paceline-cuda.so"):
         return {"state": "failed", "reason": f"{missing[0]} is not on this machine", "commands": []}
+    return None
+
+
+def calibrate(check, limit_s):
+    """Profiles of the device by `paceline calibrate --device cuda`, whole, and what their layers add up to."""
+    if outcome := without_command(check):
+        return outcome
     deadline = time.monotonic() + limit_s
     jobs = ([("cnn-small", "4", "fp32,mixed")] if check.quick else
             [("resnet50", "256", "mixed"), ("resnet50", "64", "mixed"), ("cnn-small,resnet-small", "64,256", "fp32,mixed"),
@@ -196,10 +203,8 @@ def read_benchmark(text):
 
 def time_training(check, limit_s):
     """Images a second of ResNet-50, batch 256, in mixed precision, as in the peer's first case: with CUDA graphs and without."""
-    if "paceline" not in check.manifest["programs"] or "paceline-cuda.so" not in check.manifest["programs"]:
-        return {"state": "skipped", "reason": "the command was not packed", "commands": []}
-    if missing := check.missing("paceline-cuda.so"):
-        return {"state": "failed", "reason": f"{missing[0]} is not on this machine", "commands": []}
+    if outcome := without_command(check):
+        return outcome
     deadline = time.monotonic() + limit_s
     job = ["cnn-small", "--batch", "4", "--stop-after", "3"] if check.quick else ["resnet50", "--batch", "256", "--stop-after", "50"]
     runs, problems, late = [], [], []
