@@ -29,6 +29,12 @@ BucketTimes runtime_bucket_times(const models::Plan& plan, const models::Bucket&
 
 }  // namespace
 
+const ServedPhases& BucketTimes::served() const {
+  static const ServedPhases none;
+  const auto* phases = std::get_if<ServedPhases>(&by_way);
+  return phases == nullptr ? none : *phases;
+}
+
 BucketTimes bucket_times(const models::Plan& plan, const models::Bucket& bucket,
                          Precision precision, BytesPerSecond memory,
                          const CommunicationCost& cost) {

@@ -1,14 +1,40 @@
-// The times that a bucket takes beside its all-reduce: casts, packing, and what the system that the plan
-// is of spends to hand it over.
+// The times of a bucket in an iteration: its all-reduce, and beside it casts, packing, and what the system
+// that the plan is of spends to hand it over.
 #pragma once
+
+#include <variant>
 
 #include "models/base/precision.h"
 #include "models/plan/plan.h"
 #include "simulator/cost/communication_cost.h"
-#include "simulator/iteration/dag.h"
+#include "simulator/cost/k_fac_cost.h"
+#include "simulator/cost/server_cost.h"
 #include "simulator/planner/interval_cost.h"
 
 namespace paceline::simulator {
+
+// The time of each part of a bucket's way. A part that takes no time is no task.
+struct BucketTimes {
+  Seconds cast;
+  Seconds pack;
+  Seconds all_reduce;
+  Seconds unpack;
+  Seconds wait = {};         // ahead of all else, beside whatever else travels
+  Seconds negotiation = {};  // next; the bucket has its stream from here on
+  // Times that replace some of the above, for ways to travel that have other parts.
+  std::variant<std::monostate,
+               ServedPhases,  // replace all_reduce. Each lane is a stream of its own
+               KfacTimes>     // replace everything
+      by_way = {};
+
+  // While the bucket has its stream.
+  [[nodiscard]] Seconds total() const { return negotiation + cast + pack + all_reduce + unpack; }
+
+  // The phases on servers; none where none serve.
+  [[nodiscard]] const ServedPhases& served() const;
+  // Null where the plan is none of K-FAC.
+  [[nodiscard]] const KfacTimes* k_fac() const { return std::get_if<KfacTimes>(&by_way); }
+};
 
 // The times of a bucket besides its all-reduce and the start of it. A cast reads one type and writes
 // the other. Packing and unpacking read and write each byte once; a bucket of one tensor is sent from

@@ -206,12 +206,6 @@ void add_resource_order(DagBuilder& dag) {
 
 }  // namespace
 
-const ServedPhases& BucketTimes::served() const {
-  static const ServedPhases none;
-  const auto* phases = std::get_if<ServedPhases>(&by_way);
-  return phases == nullptr ? none : *phases;
-}
-
 bool runs_as_kernels(const models::Plan& plan) {
   return models::strategy(plan.strategy).traits().by_kernels && !plan.dispatch.through_host;
 }

@@ -19,7 +19,7 @@
 #include "models/network/work.h"
 #include "models/plan/plan.h"
 #include "simulator/cost/compute_time.h"
-#include "simulator/iteration/bucket_parts.h"
+#include "simulator/iteration/bucket_times.h"
 #include "simulator/iteration/task.h"
 
 namespace paceline::simulator {

@@ -5,7 +5,6 @@
 
 #include "models/base/to_size.h"
 #include "simulator/cost/dispatch_cost.h"
-#include "simulator/iteration/bucket_times.h"
 #include "simulator/prediction/predictor_setting.h"
 
 namespace paceline::simulator {

@@ -12,7 +12,7 @@
 #include "models/network/work.h"
 #include "models/plan/plan.h"
 #include "simulator/cost/compute_time.h"
-#include "simulator/iteration/bucket_parts.h"
+#include "simulator/iteration/bucket_times.h"
 #include "simulator/iteration/timing_method.h"
 #include "simulator/planner/bucket_timer.h"
 #include "simulator/planner/planning_job.h"
