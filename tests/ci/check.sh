@@ -5,12 +5,14 @@
 #   tests/ci/check.sh CHECK...       checks by name: format tidy address thread cuda fuzz slow
 #
 # PACELINE_CI_BASE is the commit that changes are counted from; by default where this branch left
-# origin/main, or 20 commits ago. PACELINE_CI_MINUTES bounds each check (15, tidy 5). A check that runs out
-# of time says so and is no failure: what it found until then is.
+# origin/main, or 20 commits ago. PACELINE_CI_MINUTES bounds each check (15, tidy 5), PACELINE_CI_UNTIL (in
+# seconds since 1970) all of them. A check that runs out of time says so and is no failure: what it found until
+# then is.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 
 minutes=${PACELINE_CI_MINUTES:-15}
+until=${PACELINE_CI_UNTIL:-$(($(date +%s) + 86400))}
 day=$((10#$(date -u +%j)))
 failed=()
 
@@ -29,8 +31,13 @@ within() {
   return "$status"
 }
 
-# The seconds that are left of this check's time.
-left() { echo $((minutes * 60 - (SECONDS - begun) > 1 ? minutes * 60 - (SECONDS - begun) : 1)); }
+# The seconds that are left of this check's time and of all checks' time, at least 1. The argument is a part of
+# the check's time, in percent.
+left() {
+  local own=$((minutes * 60 * ${1:-100} / 100 - (SECONDS - begun))) all=$((until - $(date +%s)))
+  local least=$((own < all ? own : all))
+  echo $((least > 1 ? least : 1))
+}
 
 base() {
   local merged
@@ -61,7 +68,7 @@ check_tidy() {
   checks+=',performance-*,-performance-inefficient-vector-operation'
   found=$(git diff -U0 "$(base)" -- 'models/*.cc' 'simulator/*.cc' 'runtime/*.cc' 'calibration/*.cc' \
       'experiments/*.cc' 'cli/*.cc' |
-    within $((minutes * 20)) clang-tidy-diff-14.py -p1 -path build/release -j2 -quiet \
+    within "$(left 33)" clang-tidy-diff-14.py -p1 -path build/release -j2 -quiet \
       -extra-arg=-Wno-unknown-warning-option -extra-arg=-Wno-unused-command-line-argument \
       -checks="$checks" \
       2>&1)
@@ -114,7 +121,8 @@ check_fuzz() {
     { tail -40 build/fuzz/check.log; return 1; }
   local target name seconds targets
   targets=(build/fuzz/tests/fuzz/fuzz_*)
-  seconds=$((600 / ${#targets[@]}))
+  seconds=$(left)
+  seconds=$(((seconds < 600 ? seconds : 600) / ${#targets[@]}))
   for target in "${targets[@]}"; do
     name=${target##*/fuzz_}
     [[ -x $target && -f $target ]] || continue
@@ -139,7 +147,7 @@ if [[ ${checks[*]-} == today ]]; then
   rotation=(address thread cuda fuzz slow)
   checks=(format tidy "${rotation[day % 5]}")
 fi
-((${#checks[@]} > 0)) || { sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2; }
+((${#checks[@]} > 0)) || { sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 2; }
 for check in "${checks[@]}"; do
   case $check in
     format | tidy | address | thread | cuda | fuzz | slow) ;;
@@ -148,6 +156,10 @@ for check in "${checks[@]}"; do
 done
 for check in "${checks[@]}"; do
   begun=$SECONDS
+  if (($(left) < 30)); then
+    say "$check: skipped, because no time is left"
+    continue
+  fi
   if "check_$check"; then
     say "$check: passed in $((SECONDS - begun)) s"
   else
