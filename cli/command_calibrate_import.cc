@@ -8,6 +8,7 @@
 
 #include "calibration/fit/fit_json.h"
 #include "calibration/fit/plot.h"
+#include "calibration/fit/spread.h"
 #include "calibration/import/import_file.h"
 #include "calibration/import/import_profile.h"
 #include "calibration/import/machine_cluster.h"
@@ -79,7 +80,11 @@ calibration::ImportContext context_of(const Options& options, const models::Netw
     context.wire =
         job::parsing_option("--wire", [&] { return models::wire_type_from_name(options.wire); });
   if (!options.library.empty()) context.library = calibration::printable(options.library);
-  if (options.intra) context.between_nodes = false;
+  context.nodes = job::optional_count("--nodes", options.nodes, most).value_or(0);
+  if (options.intra && context.nodes > 1)
+    throw InputError({"--intra"}, fmt::format("one node, and --nodes says {}", context.nodes),
+                     "leave one of the two out");
+  if (options.intra) context.nodes = 1;
   return context;
 }
 
@@ -110,8 +115,11 @@ void print_curve(const calibration::FittedCurve& fitted) {
                 : fit.jumps[i - 1] == 0 ? "none"
                                         : signed_percent(fit.jumps[i - 1])});
   }
-  print_lines("calibrated, with 90 % intervals:\n{}residual {:.1f} %\n",
-              pieces.blocks(table_width()), 100 * fit.residual);
+  const double spread = calibration::relative_spread(fitted.curve.samples);
+  print_lines(
+      "calibrated, with 90 % intervals:\n{}residual {:.1f} %{}\n", pieces.blocks(table_width()),
+      100 * fit.residual,
+      spread > 0 ? fmt::format(", and samples of one size differ by {:.1f} %", 100 * spread) : "");
   for (const std::string& complaint : fit.complaints) print_lines("  beware: {}\n", complaint);
   print_lines("\n");
 }
@@ -211,11 +219,10 @@ void write_report_of(const calibration::ImportedProfile& result,
 calibration::MachineContext machine_context_of(const Options& options,
                                                const calibration::ImportContext& context,
                                                const calibration::Imported& imported) {
-  constexpr int most = 1'000'000;
   return {.file = context.file,
           .name = context.name,
           .tool = imported.tool + (imported.version.empty() ? "" : " " + imported.version),
-          .nodes = job::optional_count("--nodes", options.nodes, most).value_or(0),
+          .nodes = context.nodes,
           .device = options.device,
           .nic = options.nic,
           .intra = options.intra_link};
@@ -355,15 +362,15 @@ void run(const Options& options, const Words& words) {
 void add_calibrate_import(Command& calibrate) {
   Command& command =
       calibrate.add_command("import",
-                            "The output of another tool as a profile (nccl-tests, OSU, "
+                            "The output of another tool as a profile (nccl-tests, OSU, IMB, "
                             "torch.profiler, Horovod, MLPerf) or as a "
                             "cluster (nvidia-smi topo -m, topologies and logs of NCCL)");
   const auto options = std::make_shared<Options>();
   command.add_option("file", options->file, "What the tool wrote").value("FILE");
   command
       .add_option("--format", options->format,
-                  "nccl-tests, osu, kineto, horovod, nvidia-topo, nccl-topology, nccl-log or "
-                  "mlperf; by default what the file looks like")
+                  "nccl-tests, osu, imb, torch-bench, kineto, horovod, mlperf, nvidia-topo, "
+                  "nccl-topology or nccl-log; by default what the file looks like")
       .value("auto|NAME");
   command
       .add_option("--model", options->model,
@@ -388,7 +395,7 @@ void add_calibrate_import(Command& calibrate) {
                   "Name of the library that all-reduces, instead of nccl or mpi")
       .value("NAME");
   command.add_flag("--intra", options->intra,
-                   "The ranks were on one node, if the file does not say");
+                   "The ranks were on one node, where the file does not say: as --nodes 1");
   add_force_option(command, options->force);
   command
       .add_option("--cluster", options->cluster,
@@ -406,7 +413,9 @@ void add_calibrate_import(Command& calibrate) {
       .add_option("--cluster-out", options->cluster_out,
                   "Cluster description to write (YAML), of a file that tells of a machine")
       .value("FILE");
-  command.add_option("--nodes", options->nodes, "Nodes of the cluster, where the file does not say")
+  command
+      .add_option("--nodes", options->nodes,
+                  "Nodes of the ranks or of the cluster, where the file does not say")
       .value("N");
   command
       .add_option("--device", options->device,

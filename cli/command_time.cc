@@ -39,11 +39,11 @@ void judge(const job::TimeTable& table, const job::DeviationLimit& limit) {
   const std::optional<job::BesideMeasured> row = farthest_behind(table, limit);
   if (!row) return;
   const auto gigabytes = [&](Seconds time) {
-    return simulator::bus_bandwidth(table.ranks, row->measured.size, time).value() / 1e9;
+    return simulator::bus_bandwidth(table.ranks, row->measured.bytes, time).value() / 1e9;
   };
   const std::string found =
       fmt::format("{} of {} has {:.4g} GB/s", table.against->file,
-                  to_text_binary(row->measured.size), gigabytes(row->measured.time));
+                  to_text_binary(row->measured.bytes), gigabytes(row->measured.most));
   if (!limit.share)
     throw RunError("reach the interval of the predicted bus bandwidth",
                    fmt::format("{}, less than {:.4g} to {:.4g} GB/s", found,

@@ -174,30 +174,34 @@ std::string calibrated_note(const job::TimeTable& table) {
 }
 
 Table measured_beside(const job::TimeTable& table) {
-  Table rows({{"size"},
-              {"count", Align::right, 3},
-              {"type", Align::right, 2},
-              {"measured us"},
-              {"predicted us"},
-              {"interval us", Align::right, 1},
-              {"measured GB/s"},
-              {"predicted GB/s"},
-              {"share"},
-              {"verdict", Align::left}});
-  for (const BesideMeasured& row : job::beside_measured(table)) {
+  const std::vector<BesideMeasured> all = job::beside_measured(table);
+  const bool has_runs =
+      std::ranges::any_of(all, [](const BesideMeasured& row) { return row.measured.samples > 1; });
+  std::vector<Table::Column> columns = {
+      {"size"}, {"count", Align::right, 3}, {"type", Align::right, 2}, {"measured us"}};
+  if (has_runs) columns.push_back({"slowest us"});
+  columns.insert(columns.end(), {{"predicted us"},
+                                 {"interval us", Align::right, 1},
+                                 {"measured GB/s"},
+                                 {"predicted GB/s"},
+                                 {"share"},
+                                 {"verdict", Align::left}});
+  Table rows(columns);
+  for (const BesideMeasured& row : all) {
     const auto bus_bandwidth = [&](Seconds time) {
-      return gigabytes(simulator::bus_bandwidth(table.ranks, row.measured.size, time));
+      return gigabytes(simulator::bus_bandwidth(table.ranks, row.measured.bytes, time));
     };
-    std::vector<std::string> cells = size_cells(table, row.measured.size);
-    cells.push_back(microseconds(row.measured.time));
+    std::vector<std::string> cells = size_cells(table, row.measured.bytes);
+    cells.push_back(microseconds(row.measured.median));
+    if (has_runs) cells.push_back(microseconds(row.measured.most));
     if (!row.verdict)
-      cells.insert(cells.end(), {"-", "-", bus_bandwidth(row.measured.time), "-", "-"});
+      cells.insert(cells.end(), {"-", "-", bus_bandwidth(row.measured.median), "-", "-"});
     else
       cells.insert(cells.end(),
                    {microseconds(row.predicted.value),
                     fmt::format("{} - {}", microseconds(row.predicted.low),
                                 microseconds(row.predicted.high)),
-                    bus_bandwidth(row.measured.time), bus_bandwidth(row.predicted.value),
+                    bus_bandwidth(row.measured.median), bus_bandwidth(row.predicted.value),
                     fmt::format("{:.1f} %", 100 * row.share())});
     cells.emplace_back(row.verdict_text());
     rows.add(std::move(cells));
@@ -216,7 +220,7 @@ std::string measured_summary(const job::TimeTable& table) {
   const auto mean = [&](const auto& time_of) {
     double sum = 0;
     for (const BesideMeasured& row : rows)
-      sum += simulator::bus_bandwidth(table.ranks, row.measured.size, time_of(row)).value();
+      sum += simulator::bus_bandwidth(table.ranks, row.measured.bytes, time_of(row)).value();
     return gigabytes(BytesPerSecond{sum / static_cast<double>(rows.size())});
   };
   const BesideMeasured& least = *std::ranges::min_element(rows, {}, &BesideMeasured::share);
@@ -225,9 +229,9 @@ std::string measured_summary(const job::TimeTable& table) {
       "faster\nmean bus bandwidth: {} GB/s measured, {} GB/s predicted; the least share of a "
       "predicted one: {:.1f} %, at {}\n",
       count(Verdict::inside), rows.size(), count(Verdict::slower), count(Verdict::faster),
-      mean([](const BesideMeasured& row) { return row.measured.time; }),
+      mean([](const BesideMeasured& row) { return row.measured.median; }),
       mean([](const BesideMeasured& row) { return row.predicted.value; }), 100 * least.share(),
-      to_text_binary(least.measured.size));
+      to_text_binary(least.measured.bytes));
 }
 
 // The lines below the table that say what all of its times are.

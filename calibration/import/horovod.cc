@@ -250,7 +250,7 @@ std::vector<ImportedCurve> curves_of(const std::vector<Bucket>& buckets, int ran
     curve.what = fmt::format("{} of {} buckets", printable(first.activity), first.type);
     curve.library = library_of(first.activity);
     curve.wire = wire_of(first.type);
-    curve.ranks = ranks;
+    if (ranks > 0) curve.ranks = Count::of(ranks);
     curve.samples.push_back({Bytes{bucket.bytes}, time});
   }
   if (unsized_buckets > 0)

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "calibration/import/horovod.h"
+#include "calibration/import/imb.h"
 #include "calibration/import/kineto.h"
 #include "calibration/import/mlperf.h"
 #include "calibration/import/nccl_log.h"
@@ -14,13 +15,14 @@
 #include "calibration/import/nccl_topology.h"
 #include "calibration/import/nvidia_topology.h"
 #include "calibration/import/osu.h"
+#include "calibration/import/torch_bench.h"
 #include "models/base/error.h"
 #include "models/base/names.h"
 
 namespace paceline::calibration {
 namespace {
 
-constexpr std::array<std::pair<ImportFormat, std::string_view>, 8> formats = {
+constexpr std::array<std::pair<ImportFormat, std::string_view>, 10> formats = {
     {{ImportFormat::nccl_tests, "nccl-tests"},
      {ImportFormat::osu, "osu"},
      {ImportFormat::kineto, "kineto"},
@@ -28,7 +30,9 @@ constexpr std::array<std::pair<ImportFormat, std::string_view>, 8> formats = {
      {ImportFormat::nvidia_topology, "nvidia-topo"},
      {ImportFormat::nccl_topology, "nccl-topology"},
      {ImportFormat::nccl_log, "nccl-log"},
-     {ImportFormat::mlperf, "mlperf"}}};
+     {ImportFormat::mlperf, "mlperf"},
+     {ImportFormat::imb, "imb"},
+     {ImportFormat::torch_bench, "torch-bench"}}};
 
 // Editors and shells of Windows put marks before a text. Throws InputError for UTF-16.
 std::string_view without_byte_order_mark(std::string_view text, const std::string& file) {
@@ -71,6 +75,8 @@ ImportFormat guessed_format(std::string_view text, const std::string& file) {
   if (is_json && looks_like_horovod(text)) return ImportFormat::horovod;
   if (is_json && looks_like_kineto(text)) return ImportFormat::kineto;
   if (!is_json && looks_like_osu(text)) return ImportFormat::osu;
+  if (looks_like_imb(text)) return ImportFormat::imb;
+  if (looks_like_torch_bench(text)) return ImportFormat::torch_bench;
   if (looks_like_nccl_tests(text)) return ImportFormat::nccl_tests;
   if (looks_like_osu(text)) return ImportFormat::osu;
   if (text[first] == '<' && looks_like_nccl_topology(text)) return ImportFormat::nccl_topology;
@@ -102,6 +108,10 @@ Imported import_text(ImportFormat format, std::string_view text, const std::stri
       return parse_nccl_log(text, file);
     case ImportFormat::mlperf:
       return parse_mlperf(text, file);
+    case ImportFormat::imb:
+      return parse_imb(text, file);
+    case ImportFormat::torch_bench:
+      return parse_torch_bench(text, file);
     case ImportFormat::kineto:
       break;
   }

@@ -18,11 +18,13 @@ enum class ImportFormat {
   nvidia_topology,
   nccl_topology,
   nccl_log,
-  mlperf
+  mlperf,
+  imb,
+  torch_bench
 };
 
-// "nccl-tests", "osu", "kineto", "horovod", "nvidia-topo", "nccl-topology", "nccl-log",
-// "mlperf".
+// "nccl-tests", "osu", "kineto", "horovod", "nvidia-topo", "nccl-topology", "nccl-log", "mlperf",
+// "imb", "torch-bench".
 [[nodiscard]] std::string_view name(ImportFormat format);
 [[nodiscard]] std::vector<std::string> import_format_names();
 // Throws InputError that suggests the nearest name.

@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "calibration/fit/spread.h"
 #include "models/base/error.h"
 
 namespace paceline::calibration {
@@ -16,18 +17,40 @@ std::string tool_of(const Imported& imported) {
   return imported.tool + (imported.version.empty() ? "" : " " + imported.version);
 }
 
+// What the file tells of a number, or the user (0: nothing).
+int told(const Count& count, int given, const std::string& option, const std::string& what,
+         const std::string& file) {
+  if (given > 0 && !count.allows(given))
+    throw InputError(
+        {option},
+        fmt::format("{}, and {} {} {}", given, file, count.is_known() ? "says" : "allows",
+                    count.is_known() ? fmt::format("{}", count.least)
+                                     : fmt::format("{} to {} {}", count.least, count.most, what)),
+        "leave it out");
+  return count.is_known() ? count.least : given;
+}
+
 int ranks_of(const ImportedCurve& curve, const ImportContext& context) {
-  if (curve.ranks > 0 && context.ranks > 0 && curve.ranks != context.ranks)
-    throw InputError({"--ranks"},
-                     fmt::format("{}, and {} says {}", context.ranks, context.file, curve.ranks),
-                     "leave it out");
-  const int ranks = curve.ranks > 0 ? curve.ranks : context.ranks;
+  const int ranks = told(curve.ranks, context.ranks, "--ranks", "ranks", context.file);
   if (ranks == 0)
     throw InputError({context.file}, "it does not say on how many ranks the all-reduce ran",
                      "give --ranks");
   if (ranks == 1)
     throw InputError({context.file}, "an all-reduce over one rank", "give a run over two or more");
   return ranks;
+}
+
+bool is_between_nodes(const ImportedCurve& curve, int ranks, const ImportContext& context) {
+  const int nodes = told(curve.nodes, context.nodes, context.nodes == 1 ? "--intra" : "--nodes",
+                         "nodes", context.file);
+  if (nodes == 0 && curve.nodes.least == 1)
+    throw InputError({context.file}, "it does not say on how many nodes its ranks were",
+                     "give --intra for one node, or --nodes N");
+  if (nodes > ranks)
+    throw InputError({"--nodes"},
+                     fmt::format("{}, and {} has {} ranks", nodes, context.file, ranks),
+                     "give the nodes that the ranks were on");
+  return nodes != 1;
 }
 
 models::WireType wire_of(const ImportedCurve& curve, const ImportContext& context) {
@@ -60,22 +83,21 @@ void set_link(models::Profile& profile, bool between_nodes, const FittedCurve& f
 
 void add_curve(ImportedProfile& result, const Imported& imported, const ImportedCurve& curve,
                const ImportContext& context) {
-  const bool between_nodes = curve.between_nodes.value_or(context.between_nodes.value_or(true));
   models::CalibratedCurve calibrated;
   calibrated.kind = curve.kind;
-  calibrated.between_nodes = between_nodes;
   calibrated.source = fmt::format("{} ({}, {})", context.file, tool_of(imported), curve.what);
   if (curve.kind == models::CurveKind::all_reduce) {
     calibrated.ranks = ranks_of(curve, context);
     calibrated.wire = wire_of(curve, context);
     calibrated.library = context.library.empty() ? curve.library : context.library;
   }
+  calibrated.between_nodes = is_between_nodes(curve, calibrated.ranks, context);
   FittedCurve fitted{curve, fit_piecewise(curve.samples, {.source = calibrated.source})};
   if (curve.kind == models::CurveKind::point_to_point)
-    set_link(result.profile, between_nodes, fitted, calibrated.source, context.file);
+    set_link(result.profile, calibrated.between_nodes, fitted, calibrated.source, context.file);
   calibrated.measured = {fitted.fit.sizes.front().bytes, fitted.fit.sizes.back().bytes};
   calibrated.pieces = fitted.fit.pieces;
-  calibrated.residual = fitted.fit.residual;
+  calibrated.residual = std::hypot(fitted.fit.residual, relative_spread(curve.samples));
   // The time that a message adds to a stream is not that of a message alone, and so such a curve is
   // no part of the profile.
   if (curve.use == CurveUse::time) result.profile.curves.push_back(std::move(calibrated));

@@ -24,7 +24,7 @@ struct ImportContext {
   int ranks = 0;                              // 0: as the file says
   std::optional<models::WireType> wire = {};  // likewise
   std::string library = {};                   // likewise
-  std::optional<bool> between_nodes = {};     // likewise; between nodes if neither says
+  int nodes = 0;                              // likewise
 };
 
 // A curve with its fit, for tables and plots.
@@ -41,9 +41,10 @@ struct ImportedProfile {
 // All-reduces and messages become curves. osu_latency also gives the latency of a link (the alpha of
 // its first piece), and osu_bw its bandwidth (1 / beta of its last). The link is the NIC, or the
 // intra link if the ranks were on one node. A throughput is of a job of the context's ranks, whose batch
-// it shares evenly. Throws InputError if neither the file nor the context
-// says on how many ranks an all-reduce ran or what it added, if they contradict one another, or if a
-// stream has no bandwidth (beta 0), or a throughput comes without a network or ranks.
+// it shares evenly. A curve of several runs or of repeated sizes has what they differ by in its residual.
+// Throws InputError if neither the file nor the context says on how many ranks and nodes a curve was
+// measured or what an all-reduce added, if they contradict one another, or if a stream has no bandwidth
+// (beta 0), or a throughput comes without a network or ranks.
 [[nodiscard]] ImportedProfile profile_of(const Imported& imported, const ImportContext& context);
 
 }  // namespace paceline::calibration

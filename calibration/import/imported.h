@@ -21,14 +21,26 @@ namespace paceline::calibration {
 // (osu_bw), which tells a link's bandwidth and nothing of its latency.
 enum class CurveUse { time, stream };
 
+// A number of ranks or nodes, as far as a file tells it.
+struct Count {
+  int least = 1;
+  int most = 1'000'000;
+
+  [[nodiscard]] static Count of(int number) { return {number, number}; }
+  [[nodiscard]] bool is_known() const { return least == most; }
+  [[nodiscard]] bool allows(int number) const { return least <= number && number <= most; }
+  bool operator==(const Count&) const = default;
+};
+
 struct ImportedCurve {
   models::CurveKind kind = models::CurveKind::all_reduce;
   CurveUse use = CurveUse::time;
   std::string what;     // "all_reduce_perf, in place, float sum"
   std::string library;  // whose all-reduce it is: "nccl", "mpi"; may be empty
   std::optional<models::WireType> wire = {};
-  int ranks = 0;                           // 0: the file does not say
-  std::optional<bool> between_nodes = {};  // likewise
+  Count ranks = {};
+  Count nodes = {};
+  int runs = 1;  // whose samples these are
   std::vector<Sample> samples = {};
 };
 

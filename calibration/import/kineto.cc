@@ -59,10 +59,15 @@ Imported parse_kineto(std::string_view text, const std::string& file,
         fmt::format("{} kernels on a GPU are left out, since this form of trace does not say who "
                     "launched them: times are the host's",
                     trace.unread_kernels));
-  if (trace.other_reductions > 0)
-    imported.remarks.push_back(
-        fmt::format("{} all-reduce kernels without elements, dtype or group size are left out",
-                    trace.other_reductions));
+  for (const auto& [collective, kernels] : trace.other_collectives)
+    imported.remarks.push_back(fmt::format(
+        "{} NCCL kernel{} of {}{}, {:.4g} ms in all, {} left out: only all-reduces that say their "
+        "size make curves",
+        kernels.count, kernels.count == 1 ? "" : "s", collective,
+        steps > 1 && kernels.count % steps == 0
+            ? fmt::format(" ({} an iteration)", kernels.count / steps)
+            : "",
+        kernels.us / 1e3, kernels.count == 1 ? "is" : "are"));
   return imported;
 }
 

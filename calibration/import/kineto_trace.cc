@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "calibration/import/chrome_trace.h"
+#include "calibration/import/table_text.h"
 #include "models/base/limits.h"
 #include "models/base/to_size.h"
 
@@ -49,7 +50,7 @@ class Collector {
     const double begin = event.begin_us;
     const double end = begin + event.duration_us;
     if (event.name == "gloo:all_reduce" || event.name == "mpi:all_reduce") {
-      KinetoTrace::HostReductions& reductions = trace.host_reductions[event.name];
+      KinetoTrace::Tally& reductions = trace.host_reductions[event.name];
       ++reductions.count;
       reductions.us += event.duration_us;
       return;
@@ -105,6 +106,21 @@ class Collector {
            category == "Memcpy" || category == "gpu_memset" || category == "Memset";
   }
 
+  // The collective that the name of a kernel tells: "ncclDevKernel_ReduceScatter_Sum_f32_RING_LL(...)",
+  // before NCCL 2.19 "ncclKernel_AllReduce_RING_LL_Sum_float".
+  static std::string collective_of(std::string_view kernel) {
+    const std::size_t begin = kernel.find("Kernel_");
+    if (begin == std::string_view::npos) return printable(kernel);
+    kernel.remove_prefix(begin + std::string_view("Kernel_").size());
+    std::string name;
+    for (const char c : kernel.substr(0, kernel.find_first_of("_("))) {
+      const bool is_upper = c >= 'A' && c <= 'Z';
+      if (is_upper && !name.empty()) name += '_';
+      name += is_upper ? static_cast<char>(c - 'A' + 'a') : c;
+    }
+    return printable(name);
+  }
+
   int thread_of(const TraceEvent& event) {
     return threads_.try_emplace(event.pid + '\n' + event.tid, static_cast<int>(threads_.size()))
         .first->second;
@@ -116,8 +132,17 @@ class Collector {
                                number_of(event, "correlation")});
       return;
     }
-    const std::string collective = text_of(event, "Collective name");
-    if (collective != "allreduce" && collective != "all_reduce") return;
+    const std::string named = text_of(event, "Collective name");
+    const std::string collective = named.empty() ? collective_of(event.name) : printable(named);
+    const auto leave_out = [&](const std::string& what) {
+      KinetoTrace::Tally& tally = trace.other_collectives[what];
+      ++tally.count;
+      tally.us += event.duration_us;
+    };
+    if (collective != "allreduce" && collective != "all_reduce") {
+      leave_out(collective);
+      return;
+    }
     const double elements = number_of(event, "In msg nelems");
     const std::optional<models::WireType> wire = wire_of(text_of(event, "dtype"));
     const double ranks = number_of(event, "Group size");
@@ -126,7 +151,7 @@ class Collector {
                            time > Seconds{0} && within_limits(time) &&
                            within_limits(elements * models::element_size(*wire));
     if (!is_sample) {
-      ++trace.other_reductions;
+      leave_out(collective + " without elements, dtype or group size");
       return;
     }
     const std::string type(models::name(*wire));
@@ -134,7 +159,7 @@ class Collector {
     curve.what = fmt::format("NCCL all-reduce kernels, {}", type);
     curve.library = "nccl";
     curve.wire = wire;
-    curve.ranks = static_cast<int>(ranks);
+    curve.ranks = Count::of(static_cast<int>(ranks));
     curve.samples.push_back({elements * models::element_size(*wire), time});
   }
 

@@ -76,14 +76,16 @@ struct KinetoTrace {
   std::map<double, RuntimeCall> calls;  // by correlation
   // The all-reduces of NCCL, by type and ranks.
   std::map<std::pair<std::string, int>, ImportedCurve> reductions;
-  std::size_t other_reductions = 0;  // without elements, dtype or group size
-  // All-reduces of a library as the host saw them, by its name, such as "gloo:all_reduce". Their
-  // types are not read, and only traces with shapes have their sizes.
-  struct HostReductions {
+  struct Tally {
     std::size_t count = 0;
     double us = 0;
   };
-  std::map<std::string, HostReductions> host_reductions;
+  // NCCL's kernels that make no curve, by what they are: "reduce_scatter", "all_reduce without
+  // elements, dtype or group size".
+  std::map<std::string, Tally> other_collectives;
+  // All-reduces of a library as the host saw them, by its name, such as "gloo:all_reduce". Their
+  // types are not read, and only traces with shapes have their sizes.
+  std::map<std::string, Tally> host_reductions;
   // The version that the file gives its own format.
   std::optional<double> schema_version;
   // Whether events have no categories: torch.autograd.profiler writes a bare list of them, and so

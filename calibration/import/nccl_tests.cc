@@ -7,9 +7,11 @@
 #include <optional>
 #include <utility>
 
+#include "calibration/fit/spread.h"
 #include "calibration/import/nccl_tests_json.h"
 #include "calibration/import/nccl_tests_rows.h"
 #include "calibration/import/table_text.h"
+#include "models/base/parse_units.h"
 #include "models/base/to_size.h"
 
 namespace paceline::calibration {
@@ -81,9 +83,28 @@ void read_rank(const Words& row, NcclTestsDevices& table) {
   if (row.size() < 4 || !is_whole_number(row[1]) || row[1].size() > 7) return;
   const bool rank = row[0] == "Rank" && std::find(row.begin(), row.end(), "device") != row.end();
   if (!rank && !(row[0] == "Device" && row[2] == "->")) return;
-  if (!table.ranks.insert(static_cast<int>(*number(row[1]))).second) table.repeated = true;
-  const auto on = std::find(row.begin(), row.end(), "on");
-  if (on != row.end() && on + 1 != row.end()) table.nodes.emplace(*(on + 1));
+  // The words behind a word: "on HOST", "device  0 [0x8d]".
+  const auto after = [&](std::string_view word, std::ptrdiff_t count) {
+    auto at = std::find(row.begin(), row.end(), word);
+    std::string text;
+    for (; count > 0 && at != row.end() && ++at != row.end(); --count)
+      text += (text.empty() ? "" : " ") + std::string(*at);
+    return text;
+  };
+  table.add(static_cast<int>(*number(row[1])), after("on", 1), after("device", 2));
+}
+
+// How far apart several runs are, at the size where they differ most.
+std::string spread_text(const ImportedCurve& curve) {
+  const std::vector<SizeSpread> spreads = spread_by_size(curve.samples);
+  const SizeSpread& widest =
+      *std::max_element(spreads.begin(), spreads.end(),
+                        [](const auto& a, const auto& b) { return a.ratio() < b.ratio(); });
+  return fmt::format(
+      "{} runs of {}, taken together by their medians; they differ most at {}: {} to {} "
+      "({:.3g} times)",
+      curve.runs, curve.what, to_text_binary(widest.bytes), to_text(widest.least),
+      to_text(widest.most), widest.ratio());
 }
 
 // The output of one run of a program.
@@ -115,6 +136,9 @@ class Reader {
     if (imported_.curves.empty())
       throw InputError({file_}, "there is no table of nccl-tests",
                        "a header \"# size count type redop ...\" comes before the rows");
+    for (const ImportedCurve& curve : imported_.curves) {
+      if (curve.runs > 1) imported_.remarks.push_back(spread_text(curve));
+    }
     imported_.tool = tool_;
     imported_.version = version_;
     return std::move(imported_);
@@ -164,11 +188,10 @@ class Reader {
     Imported one;
     try {
       if (run.refused) throw InputError(*run.refused);
-      if (run.devices.repeated)
+      if (run.devices.repeated())
         throw InputError({file_}, "ranks are listed twice: several jobs ran beside each other",
                          "build nccl-tests with MPI=1, so that mpirun makes one job of them");
-      one = run.rows.finish("", static_cast<int>(run.devices.ranks.size()),
-                            run.devices.nodes.size() > 1, file_);
+      one = run.rows.finish("", run.devices.told(), file_);
     } catch (const InputError& error) {
       if (!refused_) refused_ = error;
       imported_.remarks.push_back("a table is left out: " + error.problem());
@@ -181,10 +204,10 @@ class Reader {
   // Adds the samples to those of a run alike.
   void add_curve(ImportedCurve&& curve) {
     for (ImportedCurve& known : imported_.curves) {
-      if (known.wire != curve.wire || known.ranks != curve.ranks ||
-          known.between_nodes != curve.between_nodes)
+      if (known.wire != curve.wire || known.ranks != curve.ranks || known.nodes != curve.nodes)
         continue;
       known.samples.insert(known.samples.end(), curve.samples.begin(), curve.samples.end());
+      ++known.runs;
       return;
     }
     imported_.curves.push_back(std::move(curve));

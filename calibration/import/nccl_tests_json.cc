@@ -37,27 +37,35 @@ void check_program(const JsonValue& root, const std::string& file) {
                      "give that of all_reduce_perf");
 }
 
-int ranks_of(const JsonValue& root, NcclTestsDevices& devices) {
-  if (!root.has_value("config")) return 0;
+// Number and bus address, as far as the file has them.
+std::string device_of(const JsonValue& device) {
+  std::string text;
+  if (device.has_value("device"))
+    text = fmt::format("{}", device.at("device").whole(0, most_ranks));
+  if (device.has_value("device_hex")) text += ' ' + device.at("device_hex").text();
+  return text;
+}
+
+NcclTestsRun run_of(const JsonValue& root) {
+  if (!root.has_value("config")) return {};
   const JsonValue config = root.at("config");
   std::int64_t per_process = 1;
   for (const char* key : {"nthreads", "ngpus"}) {
     if (config.has_value(key)) per_process *= config.at(key).whole(1, 1000);
   }
   const JsonValue& holder = config.has_value("devices") ? config : root;
-  if (!holder.has_value("devices")) return 0;
+  if (!holder.has_value("devices")) return {};
+  NcclTestsDevices devices;
   holder.at("devices").for_each(
       [&](const JsonValue& device) {
-        devices.ranks.insert(static_cast<int>(device.at("rank").whole(0, most_ranks)));
-        if (device.has_value("hostname")) devices.nodes.insert(device.at("hostname").text());
+        devices.add(static_cast<int>(device.at("rank").whole(0, most_ranks)),
+                    device.has_value("hostname") ? device.at("hostname").text() : std::string(),
+                    device_of(device));
       },
       most_ranks);
-  if (devices.ranks.empty()) return 0;
-  const bool first_of_each_process = std::all_of(devices.ranks.begin(), devices.ranks.end(),
-                                                 [&](int rank) { return rank % per_process == 0; });
-  const auto listed = static_cast<std::int64_t>(devices.ranks.size());
-  return static_cast<int>(
-      std::min(first_of_each_process ? listed * per_process : listed, most_ranks));
+  // The first device of each process is listed, or each one is.
+  const auto step = static_cast<int>(per_process);
+  return devices.told(devices.are_multiples_of(step) ? step : 1);
 }
 
 struct RowKeys {
@@ -157,7 +165,7 @@ Imported parse_rccl_tests_json(std::string_view text, const std::string& file) {
   std::vector<NcclTestsRow> found;
   bool in_place = false;
   std::optional<int> ranks;
-  bool between_nodes = false;
+  int nodes = 0;
   document.root().for_each(
       [&](const JsonValue& result) {
         if (result.at("name").text() != "AllReduce")
@@ -169,7 +177,7 @@ Imported parse_rccl_tests_json(std::string_view text, const std::string& file) {
               "give one run a file");
         ranks = of_row;
         if (result.has_value("nodes"))
-          between_nodes = between_nodes || result.at("nodes").whole(1, most_ranks) > 1;
+          nodes = std::max(nodes, static_cast<int>(result.at("nodes").whole(1, most_ranks)));
         NcclTestsRow row = row_of(result, result, result.at("inPlace").whole(0, 1) == 1,
                                   {.algbw = "algBw", .busbw = "busBw"}, wrong_of(result));
         row.time = time_of(result.at("time"), row.bytes);
@@ -181,7 +189,10 @@ Imported parse_rccl_tests_json(std::string_view text, const std::string& file) {
   for (const NcclTestsRow& row : found) {
     if (row.in_place == in_place) rows.add(row, {file});
   }
-  Imported imported = rows.finish("", ranks.value_or(0), between_nodes, file);
+  NcclTestsRun run;
+  if (ranks.value_or(0) > 0) run.ranks = Count::of(*ranks);
+  if (nodes > 0) run.nodes = Count::of(nodes);
+  Imported imported = rows.finish("", std::move(run), file);
   imported.tool = "rccl-tests";
   return imported;
 }
@@ -208,8 +219,6 @@ Imported parse_nccl_tests_json(std::string_view text, const std::string& file) {
                               "give what all_reduce_perf -J wrote in a finished run");
   const JsonValue root = document.root();
   check_program(root, file);
-  NcclTestsDevices devices;
-  const int ranks = ranks_of(root, devices);
   NcclTestsRows rows;
   std::size_t without_time = 0;
   root.at("results").for_each(
@@ -218,7 +227,7 @@ Imported parse_nccl_tests_json(std::string_view text, const std::string& file) {
   std::string version;
   if (root.has_value("version"))
     version = fmt::format("JSON version {}", root.at("version").whole(0, 1000));
-  Imported imported = rows.finish(version, ranks, devices.nodes.size() > 1, file);
+  Imported imported = rows.finish(version, run_of(root), file);
   if (without_time > 0)
     imported.remarks.push_back(fmt::format("rows without a time are left out: {}", without_time));
   return imported;

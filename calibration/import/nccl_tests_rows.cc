@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <string_view>
@@ -31,7 +32,7 @@ void NcclTestsRows::add(const NcclTestsRow& row, const InputPlace& place) {
     ++empty_;
     return;
   }
-  ImportedCurve& curve = curves_[printable(row.type)];
+  ImportedCurve& curve = curves_[{printable(row.type), printable(row.operation)}];
   if (curve.samples.empty()) {
     curve.library = "nccl";
     curve.what =
@@ -48,39 +49,56 @@ void NcclTestsRows::add(const NcclTestsRow& row, const InputPlace& place) {
   fastest_ = place;
 }
 
-Imported NcclTestsRows::finish(const std::string& version, int ranks, bool between_nodes,
+Imported NcclTestsRows::finish(const std::string& version, NcclTestsRun run,
                                const std::string& file) {
   if (curves_.empty())
     throw InputError({file}, "a table without rows", "give the output of a finished run");
-  Imported imported{.tool = "nccl-tests", .version = version};
+  Imported imported{.tool = "nccl-tests", .version = version, .remarks = std::move(run.remarks)};
   check_time();
-  const bool listed = ranks > 0;
-  if (!listed) ranks = ranks_of_bandwidth();
-  if (!listed && ranks > 0)
-    imported.remarks.push_back(fmt::format(
-        "no device is listed; busbw is {:.3f} algbw, as over {} ranks", busbw_ / algbw_, ranks));
-  for (auto& [type, curve] : curves_) {
-    curve.ranks = ranks;
-    if (listed) curve.between_nodes = between_nodes;
-    curve.wire = wire_of(type);
-    if (!curve.wire) {
-      imported.remarks.push_back(fmt::format(
-          "{} rows of type {} are left out: gradients travel as float, half or bfloat16",
-          curve.samples.size(), type));
-      continue;
+  if (!run.ranks.is_known()) {
+    const Count allowed = ranks_of_bandwidth();
+    run.ranks = {std::max(run.ranks.least, allowed.least), std::max(run.ranks.least, allowed.most)};
+    if (run.ranks.is_known()) {
+      const std::string_view list = imported.remarks.empty() ? "no device is listed; " : "";
+      imported.remarks.push_back(fmt::format("{}busbw is {:.3f} algbw, as over {} ranks", list,
+                                             busbw_ / algbw_, run.ranks.least));
     }
-    imported.curves.push_back(std::move(curve));
+  }
+  for (auto& [kind, curve] : curves_) {
+    const auto& [type, operation] = kind;
+    curve.ranks = run.ranks;
+    curve.nodes = run.nodes;
+    curve.wire = wire_of(type);
+    const auto leave_out = [&](const std::string& why) {
+      imported.remarks.push_back(fmt::format("rows of {} {} are left out, {}: {}", type, operation,
+                                             why, curve.samples.size()));
+    };
+    if (!curve.wire) {
+      leave_out("because gradients travel as float, half or bfloat16");
+    } else if (const std::string chosen = reduction_of(type); operation != chosen) {
+      leave_out("because there are rows of " + type + ' ' + chosen);
+    } else {
+      imported.curves.push_back(std::move(curve));
+    }
   }
   if (imported.curves.empty())
     throw InputError({file}, "no row has type float, half or bfloat16",
                      "run all_reduce_perf -d float, half or bfloat16");
-  if (ranks > 0) check_bus_bandwidth(ranks);
+  if (run.ranks.is_known()) check_bus_bandwidth(run.ranks.least);
   if (empty_ > 0)
     imported.remarks.push_back(fmt::format("rows of 0 bytes are left out: {}", empty_));
   if (wrong_ > 0)
     imported.remarks.push_back(
         fmt::format("rows with wrong results, whose times are not to be trusted: {}", wrong_));
   return imported;
+}
+
+// Gradients are summed; what averages them does the same work.
+std::string NcclTestsRows::reduction_of(const std::string& type) const {
+  for (const char* operation : {"sum", "avg"}) {
+    if (curves_.contains({type, operation})) return operation;
+  }
+  return curves_.lower_bound({type, ""})->first.second;
 }
 
 // busbw is algbw 2(p-1)/p for an all-reduce, and less for every other collective (nccl-tests,
@@ -110,8 +128,9 @@ void NcclTestsRows::check_time() const {
       "give the output as it is");
 }
 
-int NcclTestsRows::ranks_of_bandwidth() const {
-  if (algbw_ < 200 * half_of_last_decimal) return 0;
+Count NcclTestsRows::ranks_of_bandwidth() const {
+  Count ranks{.least = 2};
+  if (algbw_ < 200 * half_of_last_decimal) return ranks;
   const double least = (busbw_ - half_of_last_decimal) / (algbw_ + half_of_last_decimal);
   const double most = (busbw_ + half_of_last_decimal) / (algbw_ - half_of_last_decimal);
   if (most < 1)
@@ -119,9 +138,14 @@ int NcclTestsRows::ranks_of_bandwidth() const {
         fastest_,
         fmt::format("busbw is {:.3f} algbw, and 1 or more in an all-reduce", busbw_ / algbw_),
         "give the output of all_reduce_perf");
-  if (least >= 2 || most >= 2) return 0;
-  const auto fewest = static_cast<int>(std::ceil(2 / (2 - least)));
-  return fewest == static_cast<int>(std::floor(2 / (2 - most))) ? fewest : 0;
+  if (least >= 2) return ranks;
+  const auto ranks_at = [&](double ratio) {
+    return ratio < 2 ? std::min(2 / (2 - ratio), static_cast<double>(ranks.most)) : ranks.most;
+  };
+  const auto fewest = static_cast<int>(std::ceil(ranks_at(least)));
+  const auto greatest = static_cast<int>(std::floor(ranks_at(most)));
+  // Where no number is between the two, the rows are of another collective, or rounded otherwise.
+  return fewest <= greatest ? Count{std::max(fewest, 2), greatest} : ranks;
 }
 
 }  // namespace paceline::calibration

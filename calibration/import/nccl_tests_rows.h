@@ -3,20 +3,14 @@
 #pragma once
 
 #include <map>
-#include <set>
 #include <string>
+#include <utility>
 
 #include "calibration/import/imported.h"
+#include "calibration/import/nccl_tests_devices.h"
 #include "models/base/error.h"
 
 namespace paceline::calibration {
-
-// The device of each rank, as far as the file lists them.
-struct NcclTestsDevices {
-  std::set<int> ranks = {};
-  std::set<std::string, std::less<>> nodes = {};
-  bool repeated = false;  // a rank is listed twice
-};
 
 struct NcclTestsRow {
   Bytes bytes;
@@ -33,19 +27,24 @@ class NcclTestsRows {
  public:
   // Rows of 0 bytes are counted and left out. Throws InputError at `place` after 100,000 rows.
   void add(const NcclTestsRow& row, const InputPlace& place);
-  // The curves of the types that gradients travel as, and remarks on what was left out. `ranks` is 0
-  // where the file does not say; then the ratio of the largest busbw to its algbw tells them, if two
-  // decimals are enough for one number alone. Throws InputError if no row is left, if that ratio is
-  // not that of an all-reduce over this many ranks, or if its time is not that of its algbw.
-  [[nodiscard]] Imported finish(const std::string& version, int ranks, bool between_nodes,
+  // The curves of the types that gradients travel as, each of one reduction (a sum where there is one), and
+  // remarks on what was left out. Where the devices do not tell the ranks, the ratio of the largest busbw
+  // to its algbw does, if two decimals are enough for one number alone. Throws InputError if no row is
+  // left, if that ratio is not that of an all-reduce over this many ranks, or if its time is not that of
+  // its algbw.
+  [[nodiscard]] Imported finish(const std::string& version, NcclTestsRun run,
                                 const std::string& file);
 
  private:
   void check_bus_bandwidth(int ranks) const;
   void check_time() const;
-  [[nodiscard]] int ranks_of_bandwidth() const;
+  // The numbers of ranks that the bandwidths allow.
+  [[nodiscard]] Count ranks_of_bandwidth() const;
+  // The one of a type's reductions whose rows are taken.
+  [[nodiscard]] std::string reduction_of(const std::string& type) const;
 
-  std::map<std::string, ImportedCurve, std::less<>> curves_;
+  // By type and reduction.
+  std::map<std::pair<std::string, std::string>, ImportedCurve> curves_;
   std::size_t rows_ = 0;
   std::size_t empty_ = 0;
   std::size_t wrong_ = 0;

@@ -89,6 +89,10 @@ class Reader {
     if (imported_.curves.empty() && left_out_) throw *left_out_;
     if (imported_.curves.empty())
       throw InputError({file_}, "a table without rows", "give the output of a finished run");
+    if (second_all_reduce_ > 0)
+      throw InputError({file_, second_all_reduce_},
+                       "a second table of all-reduces, and none says over how many ranks it ran",
+                       "give one table a file, each with its --ranks");
     imported_.tool = "OSU micro-benchmarks";
     return std::move(imported_);
   }
@@ -128,6 +132,8 @@ class Reader {
       case Benchmark::all_reduce:
         curve.kind = models::CurveKind::all_reduce;
         curve.library = title.library;
+        if (has_all_reduce_ && second_all_reduce_ == 0) second_all_reduce_ = line;
+        has_all_reduce_ = true;
         // Before 7.0 an all-reduce added floats, and its output did not say so.
         if (title.version >= "3" && title.version < "7") curve.wire = models::WireType::fp32;
         break;
@@ -136,7 +142,7 @@ class Reader {
         [[fallthrough]];
       case Benchmark::latency:
         curve.kind = models::CurveKind::point_to_point;
-        curve.ranks = 2;
+        curve.ranks = Count::of(2);
         break;
     }
     imported_.version = title.version;
@@ -192,6 +198,8 @@ class Reader {
   std::optional<Title> title_;
   std::optional<InputError> left_out_;  // of the first table of another benchmark
   bool any_title_ = false;
+  bool has_all_reduce_ = false;
+  int second_all_reduce_ = 0;  // the line of its title
   bool header_ = false;
   std::size_t columns_ = 0;  // of the table's rows
   std::size_t rows_ = 0;

@@ -4,11 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <array>
 #include <set>
-#include <utility>
 
-#include "calibration/fit/statistics.h"
 #include "calibration/import/import_file.h"
 #include "cli/job/files.h"
 #include "models/base/error.h"
@@ -22,27 +20,29 @@ using calibration::ImportedCurve;
 using calibration::ImportFormat;
 using models::WireType;
 
+constexpr std::array of_all_reduces = {ImportFormat::nccl_tests, ImportFormat::osu,
+                                       ImportFormat::imb, ImportFormat::torch_bench};
+
 Imported imported_from(const std::string& file) {
   const std::string text = read_input_file(file);
   const ImportFormat format = calibration::guessed_format(text, file);
-  if (format != ImportFormat::nccl_tests && format != ImportFormat::osu)
+  if (std::ranges::find(of_all_reduces, format) == std::ranges::end(of_all_reduces))
     throw InputError(
         {file},
         fmt::format("this is a file of {}, which times no all-reduces by size", name(format)),
-        "give the output of all_reduce_perf or of osu_allreduce");
+        "give the output of all_reduce_perf, osu_allreduce or another benchmark of all-reduces");
   return calibration::import_text(format, text, file, nullptr);
 }
 
 std::string kind_text(const ImportedCurve& curve) {
   std::string text(curve.wire ? name(*curve.wire)
                               : std::string_view("a type that it does not say"));
-  if (curve.ranks > 0) text += fmt::format(" over {} ranks", curve.ranks);
+  if (curve.ranks.is_known()) text += fmt::format(" over {} ranks", curve.ranks.least);
   return text;
 }
 
 bool fits(const ImportedCurve& curve, std::optional<int> ranks, std::optional<WireType> type) {
-  return (!ranks || curve.ranks == 0 || curve.ranks == *ranks) &&
-         (!type || !curve.wire || *curve.wire == *type);
+  return (!ranks || curve.ranks.allows(*ranks)) && (!type || !curve.wire || *curve.wire == *type);
 }
 
 // The one kind of all-reduce that is meant.
@@ -82,40 +82,30 @@ ImportedCurve chosen_curve(const Imported& imported, const std::string& file,
   return chosen;
 }
 
-std::vector<MeasuredTime> by_size(const std::vector<calibration::Sample>& samples) {
-  std::map<Bytes, std::vector<Seconds>> times;
-  for (const calibration::Sample& sample : samples) times[sample.bytes].push_back(sample.time);
-  std::vector<MeasuredTime> all;
-  for (auto& [size, of_size] : times) {
-    const auto count = static_cast<int>(of_size.size());
-    all.push_back({size, calibration::median(std::move(of_size)), count});
-  }
-  return all;
-}
-
 }  // namespace
 
 MeasuredTimes read_measured_times(const std::string& file, std::optional<int> ranks,
                                   std::optional<WireType> type) {
   const Imported imported = imported_from(file);
   const ImportedCurve curve = chosen_curve(imported, file, ranks, type);
-  if (curve.ranks == 0 && !ranks)
+  if (!curve.ranks.is_known() && !ranks)
     throw InputError({file}, "it does not say on how many ranks the all-reduce ran",
                      "give --ranks");
   return {.file = file,
           .tool = imported.tool + (imported.version.empty() ? "" : " " + imported.version),
           .what = curve.what,
-          .ranks = curve.ranks > 0 ? curve.ranks : *ranks,
+          .ranks = ranks.value_or(curve.ranks.least),
           .type = curve.wire ? *curve.wire : type.value_or(WireType::fp32),
-          .between_nodes = curve.between_nodes,
-          .times = by_size(curve.samples),
+          .nodes = curve.nodes,
+          .times = calibration::spread_by_size(curve.samples),
           .remarks = imported.remarks};
 }
 
 void keep_sizes(MeasuredTimes& measured, Bytes least, Bytes most) {
-  const auto [first, last] = std::pair{measured.times.front().size, measured.times.back().size};
-  std::erase_if(measured.times,
-                [&](const MeasuredTime& time) { return time.size < least || time.size > most; });
+  const auto [first, last] = std::pair{measured.times.front().bytes, measured.times.back().bytes};
+  std::erase_if(measured.times, [&](const calibration::SizeSpread& time) {
+    return time.bytes < least || time.bytes > most;
+  });
   if (measured.times.empty())
     throw InputError(
         {"--size"},

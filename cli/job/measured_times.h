@@ -7,16 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "calibration/fit/spread.h"
+#include "calibration/import/imported.h"
 #include "models/base/precision.h"
 #include "models/base/units.h"
 
 namespace paceline::job {
-
-struct MeasuredTime {
-  Bytes size;
-  Seconds time;  // the median of the samples
-  int samples = 1;
-};
 
 struct MeasuredTimes {
   std::string file;
@@ -24,9 +20,9 @@ struct MeasuredTimes {
   std::string what;  // "all_reduce_perf, in place, float sum"
   int ranks = 0;
   models::WireType type = models::WireType::fp32;
-  std::optional<bool> between_nodes;      // nothing where the file does not say
-  std::vector<MeasuredTime> times;        // the smallest size first
-  std::vector<std::string> remarks = {};  // what the reader left out, and why
+  calibration::Count nodes;
+  std::vector<calibration::SizeSpread> times;  // the smallest size first
+  std::vector<std::string> remarks = {};       // what the reader left out, and why
 };
 
 // Reads the output of nccl-tests or of osu_allreduce. `ranks` and `type`, where they are given, say what

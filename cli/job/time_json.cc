@@ -41,7 +41,7 @@ struct BesideLine {
   BesideMeasured row;
 
   [[nodiscard]] BytesPerSecond bus_bandwidth(Seconds time) const {
-    return simulator::bus_bandwidth(table.ranks, row.measured.size, time);
+    return simulator::bus_bandwidth(table.ranks, row.measured.bytes, time);
   }
 };
 
@@ -58,13 +58,18 @@ const Document<BesideLine>& beside_document() {
   using Time = Figure<Seconds>;
   static const auto document = [&] {
     Document<Line> lines;
-    lines.add("bytes", [](const Line& line) { return line.row.measured.size; })
+    lines.add("bytes", [](const Line& line) { return line.row.measured.bytes; })
         .add(
             "samples", [](const Line& line) { return line.row.measured.samples; }, at_least(1))
         .add(
-            "measured_s", [](const Line& line) { return line.row.measured.time; }, positive())
+            "measured_s", [](const Line& line) { return line.row.measured.median; }, positive())
+        .add(
+            "measured_least_s", [](const Line& line) { return line.row.measured.least; },
+            positive())
+        .add(
+            "measured_most_s", [](const Line& line) { return line.row.measured.most; }, positive())
         .add("measured_busbw_bytes_per_s",
-             [](const Line& line) { return line.bus_bandwidth(line.row.measured.time); });
+             [](const Line& line) { return line.bus_bandwidth(line.row.measured.median); });
     for (const bool is_predicted : {true, false}) {
       const std::string beside = is_predicted ? "predicted" : "calibrated";
       lines.add_if_any(beside + "_s", where(is_predicted, &Time::value), positive())
@@ -201,20 +206,22 @@ constexpr double giga = 1e9;
 
 std::string against_csv(const TimeTable& table) {
   std::string text =
-      "size_bytes,count,type,algorithm,measured_us,measured_busbw_gb_per_s,predicted_us,"
-      "predicted_low_us,predicted_high_us,predicted_busbw_gb_per_s,busbw_share,verdict\n";
+      "size_bytes,count,type,algorithm,measured_us,measured_least_us,measured_most_us,"
+      "measured_busbw_gb_per_s,predicted_us,predicted_low_us,predicted_high_us,predicted_busbw_gb_"
+      "per_s,busbw_share,verdict\n";
   const TimedColumn& asked = table.columns.front();
   const std::vector<BesideMeasured> rows = beside_measured(table);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto& [measured, predicted, verdict] = rows[i];
-    const auto bus_bandwidth = [&, size = measured.size](Seconds time) {
+    const auto bus_bandwidth = [&, size = measured.bytes](Seconds time) {
       return simulator::bus_bandwidth(table.ranks, size, time).value() / giga;
     };
     const std::string& all_reduce = asked.times[i].all_reduce;
-    text += fmt::format("{:.15g},{},{},{},{:.6g},{:.6g},", measured.size.value(),
-                        elements(table, measured.size), name(table.type),
+    text += fmt::format("{:.15g},{},{},{},{:.6g},{:.6g},{:.6g},{:.6g},", measured.bytes.value(),
+                        elements(table, measured.bytes), name(table.type),
                         in_csv(all_reduce.empty() ? asked.name : all_reduce),
-                        measured.time.value() / micro, bus_bandwidth(measured.time));
+                        measured.median.value() / micro, measured.least.value() / micro,
+                        measured.most.value() / micro, bus_bandwidth(measured.median));
     // A size that calibrates has no prediction.
     text += verdict ? fmt::format("{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},",
                                   predicted.value.value() / micro, predicted.low.value() / micro,

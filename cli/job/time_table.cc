@@ -50,13 +50,13 @@ std::vector<Bytes> named_sizes(const TimeOptions& options) {
 
 // Refuses all-reduces over other nodes than those that are predicted.
 void check_nodes(const TimeTable& table) {
-  const auto between = table.against->between_nodes;
-  const bool are_predicted = table.ranks > table.cluster.ranks_per_node;
-  if (!between || table.cluster.platform != nullptr || *between == are_predicted) return;
+  const calibration::Count& measured = table.against->nodes;
+  const int predicted = (table.ranks - 1) / table.cluster.ranks_per_node + 1;
+  if (table.cluster.platform != nullptr || measured.allows(predicted)) return;
   throw InputError({"--cluster"},
-                   fmt::format("{} ranks of {} are on {}, and those of {} on {}", table.ranks,
-                               table.cluster.name, are_predicted ? "several nodes" : "one node",
-                               table.against->file, *between ? "several" : "one"),
+                   fmt::format("{} ranks of {} are on {} node{}, and those of {} on {}",
+                               table.ranks, table.cluster.name, predicted,
+                               predicted == 1 ? "" : "s", table.against->file, measured.least),
                    "give the cluster that was measured");
 }
 
@@ -77,7 +77,8 @@ void take_measured(const TimeOptions& options, TimeTable& table) {
     const std::vector<Bytes> sizes = named_sizes(options);
     keep_sizes(*table.against, *std::ranges::min_element(sizes), *std::ranges::max_element(sizes));
   }
-  for (const MeasuredTime& time : table.against->times) table.sizes.push_back(time.size);
+  for (const calibration::SizeSpread& time : table.against->times)
+    table.sizes.push_back(time.bytes);
 }
 
 models::ScheduleOptions schedule_options(const ScheduleOptions& options, int ranks) {
@@ -211,8 +212,13 @@ std::vector<BesideMeasured> beside_measured(const TimeTable& table) {
     BesideMeasured row{.measured = table.against->times[i],
                        .predicted = table.columns.front().times[i].time,
                        .verdict = std::nullopt};
+    const Seconds predicted = row.predicted.value;
+    const bool is_slowest_farthest =
+        row.measured.most / predicted >= predicted / row.measured.least;
     if (!table.is_calibrated(i))
-      row.verdict = calibration::verdict(row.measured.time, row.predicted.low, row.predicted.high);
+      row.verdict =
+          calibration::verdict(is_slowest_farthest ? row.measured.most : row.measured.least,
+                               row.predicted.low, row.predicted.high);
     all.push_back(std::move(row));
   }
   return all;
@@ -225,7 +231,7 @@ std::optional<BesideMeasured> farthest_behind(const TimeTable& table, const Devi
     if (!row.verdict) continue;
     // How many times as long as the limit allows.
     const double behind =
-        limit.share ? *limit.share / row.share() : row.measured.time / row.predicted.high;
+        limit.share ? *limit.share / row.share() : row.measured.most / row.predicted.high;
     if (behind <= most) continue;
     most = behind;
     farthest = row;

@@ -85,13 +85,14 @@ struct TimeTable {
 
 // One size of the all-reduce that was asked for, as it was measured and as it is predicted.
 struct BesideMeasured {
-  MeasuredTime measured;
+  calibration::SizeSpread measured;
   Figure<Seconds> predicted;
-  // Nothing where the time beside it is calibrated on --measured, and so is no prediction.
+  // Of the run that is farthest from the prediction. Nothing where the time beside it is calibrated on
+  // --measured, and so is no prediction.
   std::optional<calibration::Verdict> verdict;
 
-  // The measured bus bandwidth as a share of the predicted one.
-  [[nodiscard]] double share() const { return predicted.value / measured.time; }
+  // The measured bus bandwidth of the slowest run as a share of the predicted one.
+  [[nodiscard]] double share() const { return predicted.value / measured.most; }
   // "inside", "slower", "faster" or "calibrated".
   [[nodiscard]] std::string_view verdict_text() const {
     return verdict ? name(*verdict) : "calibrated";

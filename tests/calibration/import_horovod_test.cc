@@ -43,7 +43,7 @@ TEST(Horovod, ATimelineThatIsNotClosed) {
   expect_buckets(imported, 4, 0.9e-3);
   EXPECT_EQ(imported.curves[0].library, "mpi");
   EXPECT_EQ(imported.curves[0].wire, models::WireType::fp32);
-  EXPECT_EQ(imported.curves[0].ranks, 4);
+  EXPECT_EQ(imported.curves[0].ranks, Count::of(4));
 }
 
 TEST(Horovod, AClosedTimeline) {
@@ -52,7 +52,7 @@ TEST(Horovod, AClosedTimeline) {
   expect_buckets(imported, 2, 1.8e-3);
   EXPECT_EQ(imported.curves[0].library, "nccl");
   EXPECT_EQ(imported.curves[0].wire, models::WireType::fp16);
-  EXPECT_EQ(imported.curves[0].ranks, 2);
+  EXPECT_EQ(imported.curves[0].ranks, Count::of(2));
 }
 
 TEST(Horovod, TensorsAsThreads) {

@@ -82,7 +82,7 @@ TEST(Kineto, KernelsOfAGpu) {
   expect_planted(imported);
   EXPECT_THAT(imported.layers[0].forward.source, HasSubstr("kernels"));
   ASSERT_EQ(imported.curves.size(), 1u);
-  EXPECT_EQ(imported.curves[0].ranks, 8);
+  EXPECT_EQ(imported.curves[0].ranks, Count::of(8));
   EXPECT_EQ(imported.curves[0].wire, models::WireType::fp32);
   ASSERT_EQ(imported.curves[0].samples.size(), 18u);
   EXPECT_EQ(imported.curves[0].samples[0].bytes, Bytes{4096});
@@ -100,6 +100,33 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 
 // In traces of PyTorch 1.8, nothing stands around a backward operator but its own name, and its
 // number of the forward's thread says what it is.
+// Sharded training has no all-reduces. What it has instead is said, by name, number and time.
+TEST(Kineto, CollectivesThatMakeNoCurveAreTold) {
+  const auto remarks = [](const std::string& from, const std::string& to) {
+    std::string text = golden_import("kineto/2.5-cuda.json");
+    std::size_t found = 0;
+    for (std::size_t at = text.find(from); at != std::string::npos;
+         at = text.find(from, at + to.size())) {
+      text.replace(at, from.size(), to);
+      ++found;
+    }
+    EXPECT_EQ(found, 18u);
+    const Imported imported = parse_kineto(text, "trace.json", tiny_net());
+    EXPECT_TRUE(imported.curves.empty());
+    return imported.remarks;
+  };
+  EXPECT_THAT(remarks("\"Collective name\": \"allreduce\"",
+                      "\"Collective name\": \"_reduce_scatter_base\""),
+              Contains(::testing::AllOf(
+                  HasSubstr("18 NCCL kernels of _reduce_scatter_base (6 an iteration), "),
+                  HasSubstr("ms in all, are left out: only all-reduces that say their size"))));
+  // Before PyTorch 2.2 a kernel says what it is by its name alone.
+  EXPECT_THAT(
+      remarks("\"Collective name\": \"allreduce\", \"In msg nelems\"", "\"bytes\""),
+      Contains(HasSubstr("18 NCCL kernels of all_reduce without elements, dtype or group size "
+                         "(6 an iteration), ")));
+}
+
 TEST(Kineto, BackwardWithoutTheEngineAround) {
   const std::string text = golden_import("kineto/1.8-operators.json");
   const std::string bare = replaced(text, "autograd::engine::evaluate_function: ", "");

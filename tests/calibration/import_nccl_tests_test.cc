@@ -32,8 +32,8 @@ TEST(NcclTests, OfOneNodeWithErrorColumns) {
   EXPECT_EQ(curve.what, "all_reduce_perf, in place, float sum");
   EXPECT_EQ(curve.library, "nccl");
   EXPECT_EQ(curve.wire, models::WireType::fp32);
-  EXPECT_EQ(curve.ranks, 8);
-  EXPECT_EQ(curve.between_nodes, false);
+  EXPECT_EQ(curve.ranks, Count::of(8));
+  EXPECT_EQ(curve.nodes, Count::of(1));
   ASSERT_EQ(curve.samples.size(), 25u);
   EXPECT_EQ(curve.samples.front().bytes, Bytes{8});
   EXPECT_EQ(curve.samples.back().bytes, Bytes{134217728});
@@ -56,8 +56,8 @@ TEST(NcclTests, OfTwoNodesWithRootAndWrong) {
   const Imported imported = parsed("2.13-half-two-nodes.txt");
   ASSERT_EQ(imported.curves.size(), 1u);
   EXPECT_EQ(imported.curves[0].wire, models::WireType::fp16);
-  EXPECT_EQ(imported.curves[0].ranks, 16);
-  EXPECT_EQ(imported.curves[0].between_nodes, true);
+  EXPECT_EQ(imported.curves[0].ranks, Count::of(16));
+  EXPECT_EQ(imported.curves[0].nodes, Count::of(2));
   EXPECT_EQ(imported.curves[0].samples.size(), 25u);
   EXPECT_THAT(imported.remarks, ::testing::ElementsAre("rows of 0 bytes are left out: 1"));
 }
@@ -68,13 +68,13 @@ TEST(NcclTests, OfTaggedOutputWithLogLinesBetween) {
   ASSERT_EQ(imported.curves.size(), 1u);
   EXPECT_EQ(imported.curves[0].wire, models::WireType::bf16);
   EXPECT_EQ(imported.curves[0].samples.size(), 18u);
-  EXPECT_EQ(imported.curves[0].ranks, 8);
+  EXPECT_EQ(imported.curves[0].ranks, Count::of(8));
 }
 
 TEST(NcclTests, OfPercentilesAndTimestamps) {
   const Imported imported = parsed("2.19-float-percentiles.txt");
   ASSERT_EQ(imported.curves.size(), 1u);
-  EXPECT_EQ(imported.curves[0].ranks, 4);
+  EXPECT_EQ(imported.curves[0].ranks, Count::of(4));
   ASSERT_EQ(imported.curves[0].samples.size(), 16u);
   // 14 us + 1 KiB at 0.05 ns, with 1 % noise.
   EXPECT_NEAR(imported.curves[0].samples[0].time.value(), 14.05e-6, 0.5e-6);
@@ -85,8 +85,8 @@ TEST(NcclTests, Of2018InMilliseconds) {
   const Imported imported = parsed("2018-milliseconds.txt");
   ASSERT_EQ(imported.curves.size(), 1u);
   const ImportedCurve& curve = imported.curves[0];
-  EXPECT_EQ(curve.ranks, 8);
-  EXPECT_EQ(curve.between_nodes, true);
+  EXPECT_EQ(curve.ranks, Count::of(8));
+  EXPECT_EQ(curve.nodes, Count::of(2));
   ASSERT_EQ(curve.samples.size(), 17u);
   EXPECT_NEAR(curve.samples[0].time.value(), 40.2e-6, 1e-6);
   EXPECT_NEAR(curve.samples[16].time.value(), 13.46e-3, 0.15e-3);
@@ -98,8 +98,8 @@ TEST(NcclTests, OfRcclBehindPrefixes) {
   EXPECT_EQ(imported.tool, "rccl-tests");
   EXPECT_EQ(imported.version, "2.17.9-develop:4a65e8d");
   ASSERT_EQ(imported.curves.size(), 1u);
-  EXPECT_EQ(imported.curves[0].ranks, 8);
-  EXPECT_EQ(imported.curves[0].between_nodes, false);
+  EXPECT_EQ(imported.curves[0].ranks, Count::of(8));
+  EXPECT_EQ(imported.curves[0].nodes, Count::of(1));
   EXPECT_EQ(imported.curves[0].samples.size(), 15u);
   EXPECT_THAT(imported.remarks, IsEmpty());
 }
@@ -108,11 +108,11 @@ TEST(NcclTests, OfRcclBehindPrefixes) {
 TEST(NcclTests, RunsOfAScriptAreToldApart) {
   const Imported imported = parsed("2.17-several-runs-kubectl.txt");
   ASSERT_EQ(imported.curves.size(), 2u);
-  EXPECT_EQ(imported.curves[0].ranks, 8);
-  EXPECT_EQ(imported.curves[0].between_nodes, false);
+  EXPECT_EQ(imported.curves[0].ranks, Count::of(8));
+  EXPECT_EQ(imported.curves[0].nodes, Count::of(1));
   EXPECT_EQ(imported.curves[0].samples.size(), 7u);
-  EXPECT_EQ(imported.curves[1].ranks, 16);
-  EXPECT_EQ(imported.curves[1].between_nodes, true);
+  EXPECT_EQ(imported.curves[1].ranks, Count::of(16));
+  EXPECT_EQ(imported.curves[1].nodes, Count::of(2));
   // 90 us + 1 MiB at 0.02 ns, with 1 % noise.
   EXPECT_NEAR(imported.curves[1].samples[0].time.value(), 110.97e-6, 1.2e-6);
   EXPECT_THAT(
@@ -123,7 +123,7 @@ TEST(NcclTests, RunsOfAScriptAreToldApart) {
   const Imported twice = parse_nccl_tests(text + text, "run.txt");
   ASSERT_EQ(twice.curves.size(), 1u);
   EXPECT_EQ(twice.curves[0].samples.size(), 50u);
-  EXPECT_EQ(twice.curves[0].ranks, 8);
+  EXPECT_EQ(twice.curves[0].ranks, Count::of(8));
 }
 
 // busbw is 1.5 algbw over 4 ranks, and over no other number.
@@ -131,10 +131,76 @@ TEST(NcclTests, BandwidthTellsTheRanksWhereNoDeviceIsListed) {
   const Imported imported = parsed("2.13-without-marks-and-devices.txt");
   ASSERT_EQ(imported.curves.size(), 1u);
   EXPECT_EQ(imported.curves[0].wire, models::WireType::fp16);
-  EXPECT_EQ(imported.curves[0].ranks, 4);
-  EXPECT_EQ(imported.curves[0].between_nodes, std::nullopt);
+  EXPECT_EQ(imported.curves[0].ranks, Count::of(4));
+  EXPECT_EQ(imported.curves[0].nodes, Count{});
   EXPECT_THAT(imported.remarks,
               ::testing::ElementsAre(HasSubstr("no device is listed; busbw is 1.5")));
+}
+
+// The list that stands before a table of 8 ranks on one node, as different people copy it.
+TEST(NcclTests, AListOfDevicesThatWasCopiedInPartTellsNothing) {
+  const std::string text = golden_import("nccl_tests/2.0-float-one-node.txt");
+  const auto without_ranks = [&](int first, int last) {
+    std::string cut = text;
+    for (int rank = first; rank <= last; ++rank) {
+      const std::size_t at = cut.find("#  Rank  " + std::to_string(rank));
+      cut.erase(at, cut.find('\n', at) + 1 - at);
+    }
+    return parse_nccl_tests(cut, "run.txt");
+  };
+  const Imported last = without_ranks(0, 6);
+  EXPECT_EQ(last.curves.at(0).ranks, Count::of(8));  // by busbw over algbw
+  EXPECT_FALSE(last.curves[0].nodes.is_known());
+  EXPECT_THAT(last.remarks,
+              ::testing::ElementsAre(
+                  "the list of devices was copied in part: it has 1 rank, number 7, and so tells "
+                  "neither ranks nor nodes",
+                  "busbw is 1.750 algbw, as over 8 ranks"));
+  const Imported gap = without_ranks(3, 4);
+  EXPECT_EQ(gap.curves.at(0).ranks, Count::of(8));
+  EXPECT_FALSE(gap.curves[0].nodes.is_known());
+  EXPECT_THAT(gap.remarks.at(0), HasSubstr("it has 6 ranks, from 0 to 7"));
+}
+
+// NCCL refuses two ranks on one device, and so these are devices of two machines.
+TEST(NcclTests, MachinesOfOneNameAreToldApart) {
+  std::string text = golden_import("nccl_tests/2.13-half-two-nodes.txt");
+  EXPECT_EQ(parse_nccl_tests(text, "run.txt").curves.at(0).nodes, Count::of(2));
+  const std::string second = " on     node02";
+  for (std::size_t at = text.find(second); at != std::string::npos; at = text.find(second))
+    text.replace(at, second.size(), " on     node01");
+  const Imported imported = parse_nccl_tests(text, "run.txt");
+  EXPECT_EQ(imported.curves.at(0).nodes, Count::of(2));
+  EXPECT_THAT(imported.remarks, ::testing::Contains(HasSubstr("2 machines are called 'node01'")));
+}
+
+// Three runs of a script: they are told from one, and so is how far apart they are.
+TEST(NcclTests, RunsAreHeldAgainstEachOther) {
+  const std::string text = golden_import("nccl_tests/2.0-float-one-node.txt");
+  const Imported imported = parse_nccl_tests(text + text, "run.txt");
+  EXPECT_EQ(imported.curves.at(0).runs, 2);
+  EXPECT_THAT(
+      imported.remarks,
+      ::testing::ElementsAre(HasSubstr(
+          "2 runs of all_reduce_perf, in place, float sum, taken together by their medians")));
+}
+
+// A product is not what training computes.
+TEST(NcclTests, OtherReductionsAreLeftOutWhereThereIsASum) {
+  std::string text = golden_import("nccl_tests/2.0-float-one-node.txt");
+  const std::string rows = text.substr(text.find("           8 "));
+  std::string products = rows.substr(0, rows.find("\n#") + 1);
+  for (std::size_t at = products.find(" sum "); at != std::string::npos;
+       at = products.find(" sum "))
+    products.replace(at, 5, " prod ");
+  text.insert(text.find(rows), products);
+  const Imported imported = parse_nccl_tests(text, "run.txt");
+  ASSERT_EQ(imported.curves.size(), 1u);
+  EXPECT_EQ(imported.curves[0].what, "all_reduce_perf, in place, float sum");
+  EXPECT_EQ(imported.curves[0].samples.size(), 25u);
+  EXPECT_THAT(imported.remarks,
+              ::testing::ElementsAre(
+                  "rows of float prod are left out, because there are rows of float sum: 25"));
 }
 
 TEST(NcclTests, EveryLaunchersPrefixIsCutOff) {
@@ -153,7 +219,7 @@ TEST(NcclTests, EveryLaunchersPrefixIsCutOff) {
     const Imported imported = parse_nccl_tests(text, "run.txt");
     ASSERT_EQ(imported.curves.size(), 1u) << prefix;
     EXPECT_EQ(imported.curves[0].samples.size(), 25u) << prefix;
-    EXPECT_EQ(imported.curves[0].ranks, 16) << prefix;
+    EXPECT_EQ(imported.curves[0].ranks, Count::of(16)) << prefix;
   }
 }
 
@@ -221,8 +287,8 @@ TEST(NcclTestsJson, OfTwoNodes) {
   const ImportedCurve& curve = imported.curves[0];
   EXPECT_EQ(curve.what, "all_reduce_perf, in place, float sum");
   EXPECT_EQ(curve.wire, models::WireType::fp32);
-  EXPECT_EQ(curve.ranks, 16);
-  EXPECT_EQ(curve.between_nodes, true);
+  EXPECT_EQ(curve.ranks, Count::of(16));
+  EXPECT_EQ(curve.nodes, Count::of(2));
   ASSERT_EQ(curve.samples.size(), 19u);
   // 30 us + 0.04 ns a byte, with 1 % of noise.
   EXPECT_NEAR(curve.samples[0].time.value(), 30e-6, 0.4e-6);
@@ -235,8 +301,8 @@ TEST(NcclTestsJson, OfOneProcessWithSeveralDevices) {
   EXPECT_EQ(imported.version, "JSON version 2");
   ASSERT_EQ(imported.curves.size(), 1u);
   EXPECT_EQ(imported.curves[0].wire, models::WireType::fp16);
-  EXPECT_EQ(imported.curves[0].ranks, 8);
-  EXPECT_EQ(imported.curves[0].between_nodes, false);
+  EXPECT_EQ(imported.curves[0].ranks, Count::of(8));
+  EXPECT_EQ(imported.curves[0].nodes, Count::of(1));
   EXPECT_EQ(imported.curves[0].samples.size(), 17u);
 }
 
@@ -272,8 +338,8 @@ TEST(RcclTestsJson, AnObjectALine) {
   ASSERT_EQ(imported.curves.size(), 1u);
   const ImportedCurve& curve = imported.curves[0];
   EXPECT_EQ(curve.what, "all_reduce_perf, in place, float sum");
-  EXPECT_EQ(curve.ranks, 4);
-  EXPECT_EQ(curve.between_nodes, false);
+  EXPECT_EQ(curve.ranks, Count::of(4));
+  EXPECT_EQ(curve.nodes, Count{});  // it has no "nodes"
   ASSERT_EQ(curve.samples.size(), 8u);
   // 25 us + 0.02 ns a byte.
   EXPECT_NEAR(curve.samples[7].time.value(), 25e-6 + (1 << 24) * 0.02e-9, 1e-7);
@@ -282,8 +348,8 @@ TEST(RcclTestsJson, AnObjectALine) {
 TEST(RcclTestsJson, AListOfTwoNodes) {
   const Imported imported = parsed("rccl-2025-json-two-nodes.json");
   ASSERT_EQ(imported.curves.size(), 1u);
-  EXPECT_EQ(imported.curves[0].ranks, 16);
-  EXPECT_EQ(imported.curves[0].between_nodes, true);
+  EXPECT_EQ(imported.curves[0].ranks, Count::of(16));
+  EXPECT_EQ(imported.curves[0].nodes, Count::of(2));
   EXPECT_EQ(imported.curves[0].samples.size(), 8u);
 }
 

@@ -28,8 +28,8 @@ TEST(Osu, AllReduceOfVersion5) {
   EXPECT_EQ(curve.kind, models::CurveKind::all_reduce);
   EXPECT_EQ(curve.what, "OSU MPI Allreduce Latency");
   EXPECT_EQ(curve.wire, models::WireType::fp32);
-  EXPECT_EQ(curve.ranks, 0);
-  EXPECT_EQ(curve.between_nodes, std::nullopt);
+  EXPECT_EQ(curve.ranks, Count{});
+  EXPECT_EQ(curve.nodes, Count{});
   ASSERT_EQ(curve.samples.size(), 19u);
   EXPECT_EQ(curve.samples.front().bytes, Bytes{4});
 }
@@ -77,7 +77,7 @@ TEST(Osu, LatencyIsPointToPoint) {
   ASSERT_EQ(old.curves.size(), 1u);
   EXPECT_EQ(old.curves[0].kind, models::CurveKind::point_to_point);
   EXPECT_EQ(old.curves[0].use, CurveUse::time);
-  EXPECT_EQ(old.curves[0].ranks, 2);
+  EXPECT_EQ(old.curves[0].ranks, Count::of(2));
   ASSERT_EQ(old.curves[0].samples.size(), 24u);
   EXPECT_EQ(old.curves[0].samples[0].bytes, Bytes{0});
   const Imported recent = parsed("7.4-latency-tail-validation.txt");

@@ -2,8 +2,13 @@
 // not contradict.
 #include "calibration/import/import_profile.h"
 
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <cmath>
+#include <iterator>
+#include <sstream>
 
 #include "calibration/import/import_file.h"
 #include "tests/calibration/import_files.h"
@@ -41,7 +46,8 @@ TEST(ImportFile, IsKnownByItsText) {
   EXPECT_EQ(
       test::error_of([] { return guessed_format("a,b,c\n", "x.csv"); }),
       "x.csv: this is the output of no tool that is known here; give --format and its file; the "
-      "formats are nccl-tests, osu, kineto, horovod, nvidia-topo, nccl-topology, nccl-log, mlperf");
+      "formats are nccl-tests, osu, kineto, horovod, nvidia-topo, nccl-topology, nccl-log, mlperf, "
+      "imb, torch-bench");
   EXPECT_THAT(test::error_of([] { return guessed_format("", "x"); }), HasSubstr("nothing in"));
 }
 
@@ -75,19 +81,23 @@ TEST(ImportProfile, OfAnAllReduceHoldsItsCurve) {
 TEST(ImportProfile, IsReadBackAsItWasWritten) {
   for (const char* file : {"nccl_tests/2.13-half-two-nodes.txt", "osu/5.6.2-latency.txt",
                            "osu/5.6.2-bw.txt", "horovod/0.28-closed.json"}) {
-    const std::string json = to_json(imported(file).profile);
+    ImportContext context;
+    context.nodes = 2;
+    const std::string json = to_json(imported(file, context).profile);
     EXPECT_EQ(to_json(models::parse_profile(json, "p.json")), json) << file;
   }
 }
 
 TEST(ImportProfile, MessagesGiveTheLink) {
-  const models::Profile latency = imported("osu/5.6.2-latency.txt").profile;
+  ImportContext between;
+  between.nodes = 2;
+  const models::Profile latency = imported("osu/5.6.2-latency.txt", between).profile;
   ASSERT_TRUE(latency.nic_latency);
   EXPECT_FALSE(latency.intra_latency);
   EXPECT_NEAR(latency.nic_latency->value.value(), 12e-6, 0.3e-6);
   EXPECT_EQ(latency.curves.size(), 1u);
   ImportContext intra;
-  intra.between_nodes = false;
+  intra.nodes = 1;
   const models::Profile bandwidth = imported("osu/5.6.2-bw.txt", intra).profile;
   ASSERT_TRUE(bandwidth.intra_bandwidth);
   EXPECT_FALSE(bandwidth.nic_bandwidth);
@@ -103,6 +113,7 @@ TEST(ImportProfile, RanksAndWireComeFromTheUserWhereTheFileIsSilent) {
             "run.txt: it does not say on how many ranks the all-reduce ran; give --ranks");
   ImportContext context;
   context.ranks = 4;
+  context.nodes = 4;
   context.library = "open-mpi";
   const models::Profile profile = imported("osu/5.6.2-allreduce.txt", context).profile;
   EXPECT_EQ(profile.curves.at(0).ranks, 4);
@@ -116,6 +127,55 @@ TEST(ImportProfile, RanksAndWireComeFromTheUserWhereTheFileIsSilent) {
   EXPECT_EQ(
       test::error_of([&] { return imported("nccl_tests/2.13-half-two-nodes.txt", wire).profile; }),
       "--wire: fp32, and run.txt says fp16; leave it out");
+}
+
+// A curve that nobody placed would time jobs over NICs that it never used.
+TEST(ImportProfile, NodesComeFromTheUserWhereTheFileIsSilent) {
+  const char* const silent = "nccl_tests/2.13-without-marks-and-devices.txt";
+  EXPECT_EQ(
+      test::error_of([&] { return imported(silent).profile; }),
+      "run.txt: it does not say on how many nodes its ranks were; give --intra for one node, or "
+      "--nodes N");
+  ImportContext context;
+  context.nodes = 1;
+  EXPECT_FALSE(imported(silent, context).profile.curves.at(0).between_nodes);
+  context.nodes = 2;
+  EXPECT_TRUE(imported(silent, context).profile.curves.at(0).between_nodes);
+  context.nodes = 5;
+  EXPECT_EQ(test::error_of([&] { return imported(silent, context).profile; }),
+            "--nodes: 5, and run.txt has 4 ranks; give the nodes that the ranks were on");
+  const char* const told = "nccl_tests/2.13-half-two-nodes.txt";
+  EXPECT_EQ(test::error_of([&] { return imported(told, context).profile; }),
+            "--nodes: 5, and run.txt says 2; leave it out");
+  context.nodes = 1;
+  EXPECT_EQ(test::error_of([&] { return imported(told, context).profile; }),
+            "--intra: 1, and run.txt says 2; leave it out");
+}
+
+TEST(ImportProfile, WhatRunsDifferByIsInTheCurvesResidual) {
+  const std::string run = golden_import("nccl_tests/2.0-float-one-node.txt");
+  ImportContext context;
+  context.file = "run.txt";
+  const auto residual = [&](const std::string& text) {
+    return profile_of(import_text(ImportFormat::nccl_tests, text, "run.txt", nullptr), context)
+        .profile.curves.at(0)
+        .residual;
+  };
+  EXPECT_EQ(residual(run + run), residual(run));
+  // A third run that took eight times as long at its largest size.
+  std::string slow = run;
+  const std::size_t row = slow.find("   134217728");
+  ASSERT_NE(row, std::string::npos);
+  std::istringstream cells(slow.substr(row, slow.find('\n', row) - row));
+  std::vector<std::string> words(std::istream_iterator<std::string>(cells), {});
+  const std::size_t in_place = words.size() - 4;
+  for (const auto& [index, factor] :
+       {std::pair{in_place, 8.0}, {in_place + 1, 0.125}, {in_place + 2, 0.125}})
+    words[index] = fmt::format("{:.6f}", factor * std::stod(words[index]));
+  slow.replace(row, slow.find('\n', row) - row, fmt::format("{}", fmt::join(words, " ")));
+  // 25 sizes of three runs: ln 8 squared, over 50.
+  const double spread = std::log(8) / std::sqrt(50);
+  EXPECT_NEAR(residual(run + run + slow), std::hypot(residual(run), spread), 1e-3);
 }
 
 TEST(ImportProfile, OfATraceNeedsANetwork) {

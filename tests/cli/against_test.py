@@ -30,7 +30,7 @@ COLUMNS = """#
 
 def written(rows, ranks=16, nodes=2, type_="float"):
     """The output of all_reduce_perf with these sizes and times, in us."""
-    text = HEADER + "".join(f"#   Rank {rank:2} Pid  {100 + rank} on node-{rank * nodes // ranks} device {rank % 8:2} [0x0a] H200\n" for rank in range(ranks)) + COLUMNS
+    text = HEADER + "".join(f"#   Rank {rank:2} Pid  {100 + rank} on node-{rank * nodes // ranks} device {rank % (ranks // nodes):2} [0x0a] H200\n" for rank in range(ranks)) + COLUMNS
     for size, time_us in rows:
         algbw = size / time_us / 1e3
         busbw = algbw * 2 * (ranks - 1) / ranks
@@ -85,6 +85,28 @@ class Against(CommandTest):
                 self.assertAlmostEqual(float(row[title]) / value, 1, delta=1e-5)
         markdown = self.done(run(*NCCL, "--against", file, "--markdown")).splitlines()
         self.assertEqual([line.strip("| ").split(" | ")[-1] for line in markdown], ["verdict", "---:|---:|---:|---:|---:|---:|---:|---:|---:|---", "faster", "inside", "slower"])
+
+    def test_each_run_is_judged(self):
+        """The median of three runs is inside; one of them took eight times as long."""
+        size = 1 << 28
+        (low, at, high), = self.predicted(size)
+        runs = "".join(written([(size, 1e6 * factor * at)]) for factor in (1, 1.001, 8))
+        path = self.folder / "runs.txt"
+        path.write_text(runs)
+        row, = self.document(*NCCL, "--against", str(path))["against"]["rows"]
+        self.assertEqual((row["samples"], row["verdict"]), (3, "slower"))
+        self.assertAlmostEqual(row["measured_least_s"] / at, 1, delta=1e-5)
+        self.assertAlmostEqual(row["measured_s"] / at, 1.001, delta=1e-5)
+        self.assertAlmostEqual(row["measured_most_s"] / at, 8, delta=1e-4)
+        self.assertAlmostEqual(row["busbw_share"], 1 / 8, delta=1e-4)
+        text = self.done(run(*NCCL, "--against", str(path)))
+        self.assertIn("slowest us", text.splitlines()[3])
+        self.assertIn("3 runs of all_reduce_perf, in place, float sum, taken together by their medians; they differ most at 256 MiB:", text)
+        refused = run(*NCCL, "--against", str(path), "--fail-below", "interval")
+        self.assertEqual(refused.returncode, 1)
+        # Two runs that are as predicted pass.
+        path.write_text(runs[:runs.index("# nThread", runs.index("# nThread", 1) + 1)])
+        self.done(run(*NCCL, "--against", str(path), "--fail-below", "interval"))
 
     def test_what_is_beside_it_moves_no_prediction(self):
         """The file is judged, and nothing is calibrated on it."""
@@ -189,13 +211,13 @@ class Against(CommandTest):
             (("--against", str(self.folder / "empty.txt")), "there is nothing in this file; give what the tool printed"),
             (("--against", str(self.folder / "binary.txt")), "this is the output of no tool that is known here"),
             (("--against", str(self.folder / "cut.txt")), "cut.txt:"),
-            (("--against", horovod), "0.28-closed.json: this is a file of horovod, which times no all-reduces by size; give the output of all_reduce_perf or of osu_allreduce"),
+            (("--against", horovod), "0.28-closed.json: this is a file of horovod, which times no all-reduces by size; give the output of all_reduce_perf, osu_allreduce or another benchmark of all-reduces"),
             (("--against", latency), "it times messages between two ranks, and no all-reduce"),
             (("--against", OSU), "it does not say on how many ranks the all-reduce ran; give --ranks"),
             (("--against", good, "--ranks", "8"), f"--ranks: 8, and the all-reduces in {good} are of fp32 over 16 ranks; leave it out"),
             (("--against", good, "--dtype", "fp16"), f"--dtype: fp16, and the all-reduces in {good} are of fp32 over 16 ranks; leave it out"),
             (("--against", str(two)), "all-reduces of fp16 over 16 ranks, fp32 over 16 ranks; choose one with --dtype or --ranks"),
-            (("--against", one_node), f"--cluster: 16 ranks of h200-ndr are on several nodes, and those of {one_node} on one; give the cluster that was measured"),
+            (("--against", one_node), f"--cluster: 16 ranks of h200-ndr are on 2 nodes, and those of {one_node} on 1; give the cluster that was measured"),
             (("--against", good, "--size", "8-1KiB"), f"--size: nothing from 8 B to 1 KiB was measured; {good} has 1 MiB to 1 MiB"),
             (("--against", good, "--cluster", "sony-abci", "--fail-below", "x"), "--fail-below: "),
             (("--against", good, "--fail-below", "0%"), "--fail-below: "),

@@ -133,8 +133,8 @@ class Width(unittest.TestCase):
             "time --against": ("time", "nccl", "--cluster", "h200-ndr", "--against", str(imports / "nccl_tests" / "2.13-half-two-nodes.txt")),
             "time --top": (*TABLES["time all"], "--top", "2"),
             "verify": ("verify", "--schedule", "ring", "--ranks", "8"),
-            "import": ("calibrate", "import", str(imports / "osu" / "5.6.2-allreduce.txt"), "--ranks", "8", "--wire", "fp32"),
-            "horovod": ("calibrate", "import", str(imports / "horovod" / "0.28-closed.json")),
+            "import": ("calibrate", "import", str(imports / "osu" / "5.6.2-allreduce.txt"), "--ranks", "8", "--nodes", "2", "--wire", "fp32"),
+            "horovod": ("calibrate", "import", str(imports / "horovod" / "0.28-closed.json"), "--intra"),
         }
         for name, words in {**TABLES, **more}.items():
             for columns in (60, 80, 100, 200):

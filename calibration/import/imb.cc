@@ -1,0 +1,131 @@
+// Tests: tests/calibration/import_imb_test.cc.
+#include "calibration/import/imb.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "calibration/import/table_text.h"
+#include "models/base/to_size.h"
+
+namespace paceline::calibration {
+namespace {
+
+using Words = std::vector<std::string_view>;
+
+constexpr double most_processes = 1e6;
+
+class Reader {
+ public:
+  explicit Reader(const std::string& file) : file_(file) {}
+
+  void read(const TextLine& line) {
+    const Words row = words(line.text);
+    if (row.empty()) return;
+    if (row[0].starts_with('#')) {
+      read_comment(row, line.number);
+    } else if (curve_ && time_column_ > 0 && is_whole_number(row[0])) {
+      read_row(row, line.number);
+    }
+  }
+
+  Imported finish() {
+    finish_table();
+    if (imported_.curves.empty() && !left_out_.empty())
+      throw InputError({file_}, "this is the output of " + in_quotes(left_out_.front()),
+                       "give that of Allreduce or PingPong");
+    if (imported_.curves.empty())
+      throw InputError({file_}, "there is no table of Allreduce or PingPong with rows",
+                       "give the output of a finished run of IMB-MPI1 Allreduce");
+    for (const std::string& benchmark : left_out_)
+      imported_.remarks.push_back("a table is left out: " + benchmark);
+    imported_.tool = "Intel MPI Benchmarks";
+    return std::move(imported_);
+  }
+
+ private:
+  void read_comment(const Words& row, int line) {
+    if (row.size() > 3 && row[1] == "Intel(R)" && row[2] == "MPI" && row[3] == "Benchmarks") {
+      if (row.size() > 4) imported_.version = printable(row[4]);
+      if (imported_.version.ends_with(',')) imported_.version.pop_back();
+    } else if (row.size() > 4 && row[1] == "MPI_Datatype" && row[3] == "reductions") {
+      wire_ = row.back() == "MPI_FLOAT" ? std::optional(models::WireType::fp32) : std::nullopt;
+    } else if (row.size() > 2 && row[1] == "Benchmarking") {
+      begin(printable(row[2]));
+    } else if (row.size() > 3 && row[1] == "#processes" && row[2] == "=" && curve_) {
+      const std::optional<double> processes = number(row[3]);
+      if (!processes || !is_whole_number(row[3]) || *processes < 1 || *processes > most_processes)
+        throw InputError({file_, line}, in_quotes(row[3]) + " is no number of processes",
+                         "give the output as it is");
+      curve_->ranks = Count::of(static_cast<int>(*processes));
+    } else if (row[0] == "#bytes") {
+      columns_ = row.size();
+      time_column_ = 0;
+      for (const char* title : {"t[usec]", "t_avg[usec]"}) {
+        const auto at = std::find(row.begin(), row.end(), title);
+        if (at != row.end()) time_column_ = to_size(at - row.begin());
+      }
+    }
+  }
+
+  void begin(const std::string& benchmark) {
+    finish_table();
+    if (benchmark != "Allreduce" && benchmark != "PingPong") {
+      left_out_.push_back(benchmark);
+      return;
+    }
+    const bool is_all_reduce = benchmark == "Allreduce";
+    curve_ = ImportedCurve{
+        .kind = is_all_reduce ? models::CurveKind::all_reduce : models::CurveKind::point_to_point,
+        .what = "IMB-MPI1 " + benchmark,
+        .library = is_all_reduce ? "mpi" : "",
+        .wire = is_all_reduce ? wire_ : std::nullopt};
+  }
+
+  void finish_table() {
+    time_column_ = 0;
+    if (curve_ && !curve_->samples.empty()) imported_.curves.push_back(std::move(*curve_));
+    curve_.reset();
+  }
+
+  void read_row(const Words& row, int line) {
+    if (row.size() != columns_)
+      throw InputError({file_, line},
+                       fmt::format("{} columns, where the header has {}", row.size(), columns_),
+                       "give the output as it is");
+    if (++rows_ > most_table_rows)
+      throw InputError({file_, line}, "there are more than 100000 rows", "give fewer");
+    const Bytes bytes = size_cell(row[0], file_, line);
+    if (bytes == Bytes{0} && curve_->kind == models::CurveKind::all_reduce) return;
+    curve_->samples.push_back({bytes, time_cell(row[time_column_], 1e-6, file_, line)});
+  }
+
+  const std::string& file_;
+  Imported imported_;
+  std::optional<models::WireType> wire_;
+  std::optional<ImportedCurve> curve_;  // of the table that is being read
+  std::vector<std::string> left_out_;   // benchmarks
+  std::size_t columns_ = 0;
+  std::size_t time_column_ = 0;  // 0: no header yet
+  std::size_t rows_ = 0;
+};
+
+}  // namespace
+
+bool looks_like_imb(std::string_view text) {
+  constexpr std::size_t head = 1 << 16;
+  text = text.substr(0, head);
+  return text.find("t_avg[usec]") != std::string_view::npos ||
+         (text.find("Intel(R) MPI Benchmarks") != std::string_view::npos &&
+          text.find("#processes") != std::string_view::npos);
+}
+
+Imported parse_imb(std::string_view text, const std::string& file) {
+  Reader reader(file);
+  for (const TextLine& line : text_lines(text, file)) reader.read(line);
+  return reader.finish();
+}
+
+}  // namespace paceline::calibration
