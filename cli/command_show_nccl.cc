@@ -12,12 +12,14 @@
 #include "models/base/parse_units.h"
 #include "simulator/cost/nccl_json.h"
 #include "simulator/cost/nccl_model.h"
+#include "simulator/cost/nccl_nvls.h"
 
 namespace paceline::cli {
 namespace {
 
 using simulator::NcclAlgorithm;
 using simulator::NcclModel;
+using simulator::NcclNvls;
 
 struct Options {
   std::string cluster;
@@ -39,32 +41,40 @@ std::string graph_text(const NcclModel& model, NcclAlgorithm algorithm) {
 }
 
 // Nothing where there is one rank.
-Table table_of(const NcclModel& model, const std::vector<Bytes>& sizes) {
+Table table_of(const NcclModel& model, const std::optional<NcclNvls>& nvls,
+               const std::vector<Bytes>& sizes) {
   std::vector<Table::Column> columns = {{"size"}};
   for (const auto& [algorithm, protocol] : simulator::nccl_pairs) {
     columns.push_back({fmt::format("{} {}", name(algorithm), name(protocol))});
   }
+  if (nvls) columns.push_back({std::string(nvls->name())});
   columns.insert(columns.end(), {{"channels"}, {"busbw"}});
   Table table(std::move(columns));
   if (model.ranks() == 1) return table;
   for (const Bytes size : sizes) {
     const simulator::NcclChoice choice = *model.choice(size);
+    const bool in_switches = nvls && nvls->is_chosen(model, size);
+    const auto cell = [](Seconds time, bool is_chosen) {
+      return fmt::format("{}{:.2f}", is_chosen ? "* " : "", time.value() / micro);
+    };
     std::vector<std::string> cells = {to_text_binary(size)};
     for (const auto& [algorithm, protocol] : simulator::nccl_pairs) {
-      const bool chosen = algorithm == choice.algorithm && protocol == choice.protocol;
+      const bool chosen =
+          !in_switches && algorithm == choice.algorithm && protocol == choice.protocol;
       const std::optional<Seconds> time = model.time(algorithm, protocol, size);
-      cells.push_back(time ? fmt::format("{}{:.2f}", chosen ? "* " : "", time->value() / micro)
-                           : ".");
+      cells.push_back(time ? cell(*time, chosen) : ".");
     }
-    cells.push_back(fmt::format("{}", choice.channels));
-    cells.push_back(paceline::to_text(simulator::bus_bandwidth(model.ranks(), size, choice.time)));
+    if (nvls) cells.push_back(cell(nvls->time(model.ranks(), size), in_switches));
+    cells.push_back(fmt::format("{}", in_switches ? nvls->channels : choice.channels));
+    cells.push_back(paceline::to_text(simulator::bus_bandwidth(
+        model.ranks(), size, in_switches ? nvls->time(model.ranks(), size) : choice.time)));
     table.add(std::move(cells));
   }
   return table;
 }
 
-std::string to_text(const NcclModel& model, const models::Cluster& cluster,
-                    const std::vector<Bytes>& sizes, int width) {
+std::string to_text(const NcclModel& model, const std::optional<NcclNvls>& nvls,
+                    const models::Cluster& cluster, const std::vector<Bytes>& sizes, int width) {
   std::string text = fmt::format(
       "NCCL {} all-reduce on {}: {} rank{} ({} node{} of {} {}), compute capability {}{}, {}\n",
       model.tables().version, cluster.name, model.ranks(), model.ranks() == 1 ? "" : "s",
@@ -76,10 +86,11 @@ std::string to_text(const NcclModel& model, const models::Cluster& cluster,
   text += fmt::format("channels: {}; {}; {} in the communicator\n\n",
                       graph_text(model, NcclAlgorithm::ring),
                       graph_text(model, NcclAlgorithm::tree), model.communicator_channels());
-  text += table_of(model, sizes).blocks(width);
+  text += table_of(model, nvls, sizes).blocks(width);
   text += fmt::format(
-      "\ntimes in us, by {}: what another program expects, not our engine's prediction, and no "
-      "measurement\n* what NCCL chooses: the least; . is not used; busbw as nccl-tests defines it\n"
+      "\ntimes in us, by {}: what another program expects, which knows no switches of a fabric; "
+      "what it then takes is paceline time nccl's to predict\n* what NCCL chooses: the least; . is "
+      "not used; busbw as nccl-tests defines it\n"
       "source: {}\n",
       described(model.tables()), model.tables().source);
   return text;
@@ -103,14 +114,15 @@ void show(const Options& options) {
                           }),
       cluster, ranks,
       job::parsing_option("--cpu", [&] { return simulator::cpu_vendor_from_name(options.cpu); }));
+  const std::optional<NcclNvls> nvls = simulator::nccl_nvls(model, cluster);
   print_answer(options.format,
                {.document =
                     [&] {
-                      return simulator::nccl_document().json({model, cluster, sizes});
+                      return simulator::nccl_document().json({model, cluster, nvls, sizes});
                     },
                 .records = {{"sizes", "times"}, {"cluster", "ranks", "bytes"}},
-                .markdown = [&] { return table_of(model, sizes).markdown(); },
-                .text = [&](int width) { return to_text(model, cluster, sizes, width); }});
+                .markdown = [&] { return table_of(model, nvls, sizes).markdown(); },
+                .text = [&](int width) { return to_text(model, nvls, cluster, sizes, width); }});
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "models/base/parse_units.h"
+#include "models/cluster/placement.h"
 #include "simulator/cost/nccl_model.h"
 
 namespace paceline::cli {
@@ -257,7 +258,7 @@ Table table_of(const job::TimeTable& table, const job::TimeOptions& options, std
 std::string to_text(const job::TimeTable& table, const job::TimeOptions& options, int width,
                     std::size_t top) {
   const bool is_all = is_of_all(options);
-  const int nodes = (table.ranks - 1) / table.cluster.ranks_per_node + 1;
+  const int nodes = models::used_nodes(table.cluster, table.ranks);
   std::string text =
       fmt::format("{} on {}: {} ranks ({} node{} of {} {}){}\n",
                   is_all ? "every all-reduce" : "all-reduce " + table.columns.front().name,

@@ -82,6 +82,11 @@ ImportFormat guessed_format(std::string_view text, const std::string& file) {
   if (text[first] == '<' && looks_like_nccl_topology(text)) return ImportFormat::nccl_topology;
   if (looks_like_mlperf(text)) return ImportFormat::mlperf;
   if (looks_like_nccl_log(text)) return ImportFormat::nccl_log;
+  if (text.find("ROCm System Management Interface") != std::string_view::npos ||
+      text.find("Link Type between two GPUs") != std::string_view::npos)
+    throw InputError({file}, "this is the output of rocm-smi, which is not read here",
+                     "describe the node in YAML (docs/formats.md), or give a log of RCCL with "
+                     "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH");
   if (looks_like_nvidia_topology(text)) return ImportFormat::nvidia_topology;
   throw InputError({file}, "this is the output of no tool that is known here",
                    text.starts_with("\x1f\x8b")

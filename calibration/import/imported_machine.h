@@ -16,6 +16,7 @@ struct ImportedNic {
   double gbit_per_s = 0;
   std::optional<bool> gpudirect = {};
   bool beside_gpu = false;  // no host bridge stands between it and a GPU (PIX, PXB)
+  int adapter = -1;         // alike of NICs behind one PCIe bridge (PIX); -1: not told
 };
 
 // How the GPUs of a node reach each other.
@@ -24,6 +25,8 @@ enum class Inside {
   nvlink,         // every two by NVLink, through a switch or directly
   nvlink_mesh,    // some two by NVLink, and every GPU has as many links as every other
   nvlink_partly,  // some two by NVLink
+  xgmi,           // every two by a link of AMD's Infinity Fabric
+  xgmi_partly,    // some two
   pcie,
   host_memory,  // through the host's memory, since they cannot reach each other
 };
@@ -35,9 +38,10 @@ struct ImportedMachine {
   std::string device_as_written;  // as the file names it
   int compute_capability = 0;     // 80: 8.0
   Inside inside = Inside::unknown;
-  int nvlinks = 0;            // of each GPU
-  int nvlinks_of_pair = 0;    // where every two GPUs have as many between them
-  int nvlink_generation = 0;  // where the file tells it apart from the device
+  std::string without_nvlink;  // GPUs that have none where others have some: "GPU2"
+  int nvlinks = 0;             // of each GPU
+  int nvlinks_of_pair = 0;     // where every two GPUs have as many between them
+  int nvlink_generation = 0;   // where the file tells it apart from the device
   std::string farthest;  // the path between the two GPUs that are farthest apart: "PIX" to "SYS"
   int pcie_generation = 0;
   int pcie_width = 0;

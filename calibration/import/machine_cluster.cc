@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "calibration/import/gpu_names.h"
@@ -142,6 +143,14 @@ Answer inside(const ImportedMachine& machine, const std::string& device) {
       return {"",
               "NVLink joins some of the GPUs only, and no link of the catalogue is that; give "
               "--intra-link, or a link of your own"};
+    case Inside::xgmi:
+      return {"",
+              "XGMI joins every two GPUs, and no link of the catalogue is that; give "
+              "--intra-link, or a link of your own"};
+    case Inside::xgmi_partly:
+      return {"",
+              "XGMI joins GPUs of a hive, PCI Express the hives, and no link of the catalogue is "
+              "that; give --intra-link, or a link of your own"};
     case Inside::pcie:
     case Inside::host_memory:
       return pcie(machine);
@@ -149,6 +158,26 @@ Answer inside(const ImportedMachine& machine, const std::string& device) {
       break;
   }
   return {"", "what joins the GPUs of a node is not told; give --intra-link"};
+}
+
+// Refuses a link of --intra-link that the file says is not there, or not between all GPUs.
+void check_intra(const ImportedMachine& machine, const MachineContext& context) {
+  if (context.intra.empty()) return;
+  const models::Link link = models::catalog_link(context.intra);
+  const auto refuse = [&](const std::string& why) {
+    throw InputError({"--intra-link"},
+                     fmt::format("{}, and in {} {}", context.intra, context.file, why),
+                     "leave it out");
+  };
+  const bool is_nvlink = link.is(models::LinkKind::nvlink);
+  const bool has_no_nvlink =
+      machine.inside == Inside::pcie || machine.inside == Inside::host_memory ||
+      machine.inside == Inside::xgmi || machine.inside == Inside::xgmi_partly;
+  const bool has_nvlink = machine.inside == Inside::nvlink || machine.inside == Inside::nvlink_mesh;
+  if (is_nvlink && has_no_nvlink) refuse("no GPU has NVLink");
+  if (is_nvlink && !machine.without_nvlink.empty())
+    refuse(machine.without_nvlink + " has no NVLink");
+  if (!is_nvlink && link.kind && has_nvlink) refuse("NVLink joins the GPUs");
 }
 
 std::string_view kind_name(NicKind kind) {
@@ -193,6 +222,32 @@ std::string nic_link(NicKind kind, double gbit) {
   return found == links.end() ? std::string() : found->second;
 }
 
+// Three and more NICs behind one PCIe bridge, none of them beside a GPU, are most likely ports or virtual
+// functions of one adapter, which has the rate of one.
+bool count_adapters(std::vector<ImportedNic>& nics, std::string& why) {
+  constexpr int least_functions = 3;
+  std::map<int, int> functions;
+  for (const ImportedNic& nic : nics) {
+    if (nic.adapter >= 0 && !nic.beside_gpu) ++functions[nic.adapter];
+  }
+  const auto is_function = [&](const ImportedNic& nic) {
+    const auto found = functions.find(nic.adapter);
+    return found != functions.end() && !nic.beside_gpu && found->second >= least_functions;
+  };
+  std::vector<ImportedNic> counted;
+  std::set<int> seen;
+  for (const ImportedNic& nic : nics) {
+    if (!is_function(nic) || seen.insert(nic.adapter).second) counted.push_back(nic);
+  }
+  if (counted.size() == nics.size()) return false;
+  why += fmt::format(
+      "; {} stand behind one PCIe bridge (PIX), and count as {} adapter{} with ports or "
+      "virtual functions",
+      nics.size(), counted.size(), counted.size() == 1 ? "" : "s");
+  nics = std::move(counted);
+  return true;
+}
+
 // The NICs that count: the fastest ones; where rates are not told, those beside a GPU.
 std::vector<ImportedNic> counted(const std::vector<ImportedNic>& nics, std::string& why) {
   double fastest = 0;
@@ -205,6 +260,7 @@ std::vector<ImportedNic> counted(const std::vector<ImportedNic>& nics, std::stri
   }
   const bool by_place = fastest == 0 && !beside.empty();
   std::vector<ImportedNic>& taken = by_place ? beside : fast;
+  if (!by_place && count_adapters(taken, why)) return taken;
   if (taken.size() < nics.size())
     why +=
         fmt::format("; {} of {} NICs count, {}", taken.size(), nics.size(),
@@ -307,6 +363,7 @@ ClusterDescription cluster_description(const ImportedMachine& machine,
   check("--device", context.device, models::catalog_device);
   check("--nic", context.nic, models::catalog_link);
   check("--intra-link", context.intra, models::catalog_link);
+  check_intra(machine, context);
   ClusterDescription result;
   result.yaml = fmt::format("cluster: {}\nsource: {}\n", quoted(printable(context.name)),
                             quoted(fmt::format("{} ({})", printable(context.file), context.tool)));

@@ -14,6 +14,7 @@
 
 #include "calibration/import/gpu_names.h"
 #include "calibration/import/table_text.h"
+#include "models/base/to_size.h"
 
 namespace paceline::calibration {
 namespace {
@@ -56,7 +57,8 @@ class Reader {
     const std::string host = printable(place.substr(0, place.find(':')));
     const std::string_view said = line.text.substr(at + mark.size());
     const Words row = words(said);
-    read_rank(row, host, line.number);
+    const std::string_view process = place.substr(0, place.rfind(':'));
+    read_rank(row, host, process, line.number);
     read_nics(said, row, host);
     read_path(row, said);
     read_tree(said, host);
@@ -88,7 +90,8 @@ class Reader {
 
  private:
   struct Communicator {
-    std::map<int, std::string> hosts;  // by rank
+    std::map<int, std::string> hosts;    // by rank
+    std::map<int, std::string> devices;  // likewise, the CUDA device
     int nodes = 0;
     int local_ranks = 0;
   };
@@ -112,7 +115,7 @@ class Reader {
     products_.insert(printable(product.substr(0, product.find_last_not_of(" \t") + 1)));
   }
 
-  void read_rank(const Words& row, const std::string& host, int line) {
+  void read_rank(const Words& row, const std::string& host, std::string_view process, int line) {
     const auto rank = value_of(row, "rank");
     const auto count = value_of(row, "nranks", "nRanks");
     if (!rank || !count || !is_whole_number(*rank) || !is_whole_number(*count)) return;
@@ -124,6 +127,9 @@ class Reader {
     Communicator& communicator =
         ranks_[{static_cast<int>(ranks), printable(value_of(row, "commId").value_or(""))}];
     communicator.hosts[static_cast<int>(index)] = host;
+    const std::string device = printable(value_of(row, "cudaDev").value_or(""));
+    communicator.devices[static_cast<int>(index)] = device;
+    if (!process.empty()) members_[host].insert(printable(process) + ' ' + device);
     const auto whole = [&](std::string_view name) {
       const auto word = value_of(row, name);
       const double value = word && is_whole_number(*word) ? number(*word).value_or(0) : 0;
@@ -137,6 +143,7 @@ class Reader {
   void read_nics(std::string_view said, const Words& row, const std::string& host) {
     if (said.starts_with("Using network ") && row.size() > 2) network_ = printable(row[2]);
     if (said.starts_with("NET/OFI Selected ")) read_efa(said);
+    if (said.starts_with("NET/IB : Made virtual device ")) read_merged(row, host);
     // "NET/IB: [0] mlx5_0:1/IB" is a line for each NIC, of NCCL 2.3.
     const bool one = said.starts_with("NET/IB: [") && row.size() == 3;
     const bool ib = one || said.starts_with("NET/IB : Using ");
@@ -157,6 +164,25 @@ class Reader {
                                                                 : NicKind::unknown;
       if (!nic.name.empty()) nics.try_emplace(nic.name, nic);
     }
+  }
+
+  // "NET/IB : Made virtual device [2] name=mlx5_0+mlx5_1 speed=400000 ndevs=2". It is listed beside its parts.
+  void read_merged(const Words& row, const std::string& host) {
+    std::string name;
+    double mbit_per_s = 0;
+    double devices = 0;
+    for (const std::string_view word : row) {
+      const std::size_t equals = word.find('=');
+      if (equals == std::string_view::npos) continue;
+      const std::string_view key = word.substr(0, equals);
+      const std::string_view value = word.substr(equals + 1);
+      if (key == "name") name = printable(value);
+      if (key == "speed") mbit_per_s = number(value).value_or(0);
+      if (key == "ndevs") devices = number(value).value_or(0);
+    }
+    constexpr double most = 1e9;
+    if (name.empty() || devices < 2 || mbit_per_s <= 0 || mbit_per_s > most) return;
+    merged_[host][name] = mbit_per_s / 1e3;
   }
 
   // "NET/OFI Selected Provider is efa (found 4 nics)".
@@ -199,6 +225,58 @@ class Reader {
       (row[3].starts_with("NVS") ? to_switch_ : to_gpu_) += 1;
     }
     if (kind == "PCI") tree_ = true;
+    if (!row[3].starts_with("GPU/")) return;
+    const std::string gpu = printable(row[3]);
+    if (kind == "PCI") {
+      tree_gpu_ = gpu;
+      tree_gpus_[host].try_emplace(gpu);
+    } else if (kind == "XGMI" && !tree_gpu_.empty()) {
+      tree_gpus_[host][tree_gpu_].insert(gpu);
+    }
+  }
+
+  // A log of process groups alone (of tensor parallelism, for one) has more members than its largest
+  // communicator has ranks.
+  [[nodiscard]] bool take_groups(int ranks, ImportedMachine& machine, Imported& imported) const {
+    std::size_t all = 0;
+    std::size_t most = 0;
+    for (const auto& [host, members] : members_) {
+      all += members.size();
+      most = std::max(most, members.size());
+    }
+    if (all <= to_size(ranks) || members_.contains("")) return false;
+    imported.remarks.push_back(
+        fmt::format("communicators of up to {} ranks, and {} processes with a GPU: process groups "
+                    "alone, of a job "
+                    "over all of these",
+                    ranks, all));
+    if (all != most * members_.size()) {
+      imported.remarks.emplace_back("hosts have different numbers of ranks, and no cluster here");
+      return true;
+    }
+    machine.nodes = static_cast<int>(members_.size());
+    machine.gpus_per_node = static_cast<int>(most);
+    return true;
+  }
+
+  // The ranks of each host that is seen, where they have its devices 0, 1, 2, ..., and the tree of devices
+  // has no others; else 0.
+  [[nodiscard]] int whole_host(const Communicator& communicator,
+                               const std::map<std::string, int>& by_host) const {
+    const int on_first = by_host.begin()->second;
+    std::map<std::string, std::set<std::string>> devices;
+    for (const auto& [rank, host] : communicator.hosts)
+      devices[host].insert(communicator.devices.at(rank));
+    for (const auto& [host, count] : by_host) {
+      const auto tree = tree_gpus_.find(host);
+      if (host.empty() || count != on_first || tree == tree_gpus_.end() ||
+          tree->second.size() != to_size(count))
+        return 0;
+      for (int device = 0; device < count; ++device) {
+        if (!devices[host].contains(std::to_string(device))) return 0;
+      }
+    }
+    return on_first > 1 ? on_first : 0;
   }
 
   void take_ranks(int ranks, const Communicator& communicator, ImportedMachine& machine,
@@ -209,6 +287,7 @@ class Reader {
     const int on_first = by_host.begin()->second;
     const bool even = std::all_of(by_host.begin(), by_host.end(),
                                   [&](const auto& host) { return host.second == on_first; });
+    if (take_groups(ranks, machine, imported)) return;
     if (communicator.nodes > 0) machine.nodes = communicator.nodes;
     if (communicator.local_ranks > 0) machine.gpus_per_node = communicator.local_ranks;
     if (by_host.contains("")) {
@@ -218,6 +297,13 @@ class Reader {
     } else if (seen == ranks && even) {
       machine.nodes = static_cast<int>(by_host.size());
       machine.gpus_per_node = on_first;
+    } else if (const int on_host = whole_host(communicator, by_host);
+               seen < ranks && machine.gpus_per_node == 0 && on_host > 0 && ranks % on_host == 0) {
+      machine.gpus_per_node = on_host;
+      machine.nodes = ranks / on_host;
+      imported.remarks.push_back(fmt::format(
+          "{} of {} ranks are in this log; the other hosts are taken to have as many, {}", seen,
+          ranks, on_host));
     } else if (seen == ranks) {
       imported.remarks.emplace_back("hosts have different numbers of ranks, and no cluster here");
     } else {
@@ -228,7 +314,13 @@ class Reader {
   }
 
   void take_links(ImportedMachine& machine, Imported& imported) const {
-    if (nvls_ || to_switch_ > 0) {
+    const auto hive = hives();
+    if (hive) {
+      machine.inside = hive->second ? Inside::xgmi : Inside::xgmi_partly;
+      if (!hive->second)
+        imported.remarks.push_back(fmt::format(
+            "XGMI joins the GPUs in hives of {}, and PCI Express the hives", hive->first));
+    } else if (nvls_ || to_switch_ > 0) {
       machine.inside = Inside::nvlink;
     } else if (to_gpu_ > 0) {
       imported.remarks.emplace_back(
@@ -256,6 +348,19 @@ class Reader {
     machine.nvlink_generation = counts.begin()->second;
   }
 
+  // Of AMD's GPUs that XGMI joins: how many are in the first one's hive, and whether that is all.
+  [[nodiscard]] std::optional<std::pair<std::size_t, bool>> hives() const {
+    if (tree_gpus_.empty()) return std::nullopt;
+    const auto& gpus = tree_gpus_.begin()->second;
+    std::size_t most = 0;
+    for (const auto& [gpu, peers] : gpus) most = std::max(most, peers.size());
+    if (most == 0) return std::nullopt;
+    const bool is_one = std::all_of(gpus.begin(), gpus.end(), [&](const auto& gpu) {
+      return gpu.second.size() + 1 == gpus.size();
+    });
+    return std::pair(most + 1, is_one);
+  }
+
   void take_nics(ImportedMachine& machine, Imported& imported) const {
     const std::string& network = through_.empty() ? network_ : through_;
     const bool socket = network == "Socket" || (network.empty() && ib_.empty());
@@ -269,6 +374,7 @@ class Reader {
     if (!by_host.empty()) {
       for (const auto& [name, nic] : by_host.begin()->second) machine.nics.push_back(nic);
     }
+    if (!socket && !merged_.empty()) merge(merged_.begin()->second, machine.nics, imported);
     // The tree has the rates of NICs, by numbers instead of names.
     if (!nets_.empty()) {
       std::set<double> rates;
@@ -278,7 +384,9 @@ class Reader {
           for (const auto& [name, rate] : nets_.begin()->second)
             machine.nics.push_back({.name = name});
         }
-        for (ImportedNic& nic : machine.nics) nic.gbit_per_s = *rates.begin();
+        for (ImportedNic& nic : machine.nics) {
+          if (nic.gbit_per_s == 0) nic.gbit_per_s = *rates.begin();
+        }
       }
     }
     const bool any_path = direct_ + staged_ > 0;
@@ -290,6 +398,28 @@ class Reader {
           "{} of {} connections between nodes are without GPUDirect", staged_, direct_ + staged_));
   }
 
+  // Puts each virtual NIC in the place of its parts.
+  static void merge(const std::map<std::string, double>& merged, std::vector<ImportedNic>& nics,
+                    Imported& imported) {
+    for (const auto& [name, gbit_per_s] : merged) {
+      ImportedNic whole{.name = name, .gbit_per_s = gbit_per_s};
+      std::size_t begin = 0;
+      while (begin <= name.size()) {
+        const std::size_t end = std::min(name.find('+', begin), name.size());
+        const std::string part = name.substr(begin, end - begin);
+        std::erase_if(nics, [&](const ImportedNic& nic) {
+          if (nic.name != part) return false;
+          whole.kind = nic.kind;
+          return true;
+        });
+        begin = end + 1;
+      }
+      nics.push_back(whole);
+      imported.remarks.push_back(fmt::format(
+          "{} is one NIC of {:g} Gbit/s, which NCCL made of its parts", name, gbit_per_s));
+    }
+  }
+
   const std::string& file_;
   std::size_t lines_ = 0;
   std::string version_;
@@ -299,6 +429,11 @@ class Reader {
   std::map<std::string, std::map<std::string, ImportedNic>> ib_;       // by host and name
   std::map<std::string, std::map<std::string, ImportedNic>> sockets_;  // likewise
   std::map<std::string, std::map<std::string, double>> nets_;          // Gbit/s by host and number
+  std::map<std::string, std::map<std::string, double>> merged_;        // likewise, by name
+  std::map<std::string, std::map<std::string, std::set<std::string>>>
+      tree_gpus_;                                         // and what XGMI joins them to, by host
+  std::string tree_gpu_;                                  // whose links follow
+  std::map<std::string, std::set<std::string>> members_;  // process and device of ranks, by host
   std::set<std::string> products_;
   std::set<double> nvl_;
   int efa_ = 0;  // NICs of a node

@@ -32,6 +32,34 @@ bool is_path(std::string_view word) {
          std::find(paths.begin(), paths.end(), word) != paths.end();
 }
 
+// The names of a word: of "NIC11NIC12", which has lost the blank between them, two. Names of devices end in
+// digits, and begin with one of these.
+std::vector<std::string_view> names_in_word(std::string_view word) {
+  constexpr std::array<std::string_view, 6> beginnings = {"GPU",   "NIC",     "mlx4_",
+                                                          "mlx5_", "bnxt_re", "rocep"};
+  std::vector<std::string_view> names;
+  std::size_t begin = 0;
+  for (std::size_t at = 1; at < word.size(); ++at) {
+    const bool ends = word[at - 1] >= '0' && word[at - 1] <= '9';
+    const bool begins = std::any_of(beginnings.begin(), beginnings.end(), [&](std::string_view b) {
+      return word.substr(at).starts_with(b);
+    });
+    if (!ends || !begins) continue;
+    names.push_back(word.substr(begin, at - begin));
+    begin = at;
+  }
+  names.push_back(word.substr(begin));
+  return names;
+}
+
+Words with_names_apart(const Words& row) {
+  Words parted;
+  for (const std::string_view word : row) {
+    for (const std::string_view name : names_in_word(word)) parted.push_back(name);
+  }
+  return parted;
+}
+
 // "GPU0 GPU1 ... CPU Affinity", or of a single GPU "GPU0 mlx5_0 CPU Affinity".
 bool is_header(const Words& row) {
   return row.size() > 1 && is_gpu(row[0]) && !is_path(row[1]) &&
@@ -70,9 +98,12 @@ class Matrix {
     const Words row = words(plain);
     read_product(plain);
     if (columns_.empty()) {
-      if (is_header(row)) read_header(row, line.number);
+      const Words header = with_names_apart(row);
+      if (is_header(header)) read_header(header, line.number);
     } else if (!row.empty() && is_gpu(row[0]) && rows_.size() < gpus_) {
       read_row(row, line.number);
+    } else if (rows_.size() >= gpus_ && row.size() > 2 && is_path(row[1])) {
+      read_nic_row(row, line.number);
     } else if (row.size() == 2 && row[0].starts_with("NIC") && row[0].ends_with(':')) {
       names_[std::string(row[0].substr(0, row[0].size() - 1))] = printable(row[1]);
     }
@@ -85,10 +116,15 @@ class Matrix {
     if (rows_.size() < gpus_)
       throw InputError({file_}, fmt::format("{} of {} rows of GPUs", rows_.size(), gpus_),
                        "give all of what nvidia-smi topo -m printed");
+    if (!nic_rows_.empty() && gpus_ + nic_rows_.size() < columns_.size())
+      throw InputError({file_},
+                       fmt::format("{} rows of NICs, where the header has {}", nic_rows_.size(),
+                                   columns_.size() - gpus_),
+                       "give all of what nvidia-smi topo -m printed");
     Imported imported{.tool = "nvidia-smi topo -m", .version = ""};
     ImportedMachine machine;
     machine.gpus_per_node = static_cast<int>(gpus_);
-    take_gpus(machine);
+    take_gpus(machine, imported);
     take_nics(machine);
     if (products_.size() == 1) {
       machine.device_as_written = *products_.begin();
@@ -126,6 +162,28 @@ class Matrix {
       throw InputError({file_, line}, fmt::format("{} columns", columns_.size()),
                        fmt::format("give a matrix of up to {}", most_devices));
     while (gpus_ < columns_.size() && is_gpu(columns_[gpus_])) ++gpus_;
+  }
+
+  // A row of a NIC, behind those of the GPUs: its cells are its paths to all devices.
+  void read_nic_row(const Words& row, int line) {
+    const std::size_t index = gpus_ + nic_rows_.size();
+    if (index >= columns_.size())
+      throw InputError({file_, line},
+                       fmt::format("the row of {}, where the header has {} NICs", in_quotes(row[0]),
+                                   columns_.size() - gpus_),
+                       "give the matrix as nvidia-smi prints it");
+    if (row[0] != columns_[index])
+      throw InputError({file_, line}, "the row of " + in_quotes(row[0]),
+                       "that of " + columns_[index] + " is due here");
+    if (row.size() < columns_.size() + 1)
+      throw InputError(
+          {file_, line},
+          fmt::format("{} cells, where the header has {}", row.size() - 1, columns_.size()),
+          "give the matrix as nvidia-smi prints it");
+    std::vector<Cell> cells;
+    for (std::size_t i = 0; i < columns_.size(); ++i)
+      cells.push_back(row[i + 1] == "X" ? Cell{} : cell(row[i + 1], line));
+    nic_rows_.push_back(std::move(cells));
   }
 
   void read_row(const Words& row, int line) {
@@ -169,7 +227,7 @@ class Matrix {
     return {0, to_size(path - paths.begin())};
   }
 
-  void take_gpus(ImportedMachine& machine) const {
+  void take_gpus(ImportedMachine& machine, Imported& imported) const {
     int least = 0;
     int most = 0;
     std::size_t joined = 0;
@@ -202,6 +260,19 @@ class Matrix {
       machine.inside = even ? Inside::nvlink_mesh : Inside::nvlink_partly;
       if (even) machine.nvlinks = links[0];
     }
+    const auto without = std::count(links.begin(), links.end(), 0);
+    if (joined > 0 && without > 0) {
+      std::string names;
+      for (std::size_t gpu = 0; gpu < gpus_; ++gpu) {
+        if (links[gpu] == 0) names += (names.empty() ? "" : ", ") + columns_[gpu];
+      }
+      machine.without_nvlink = names;
+      imported.remarks.push_back(
+          fmt::format("{} {} no NVLink, and the other {} GPUs have: NVLink may be down there "
+                      "(nvidia-smi nvlink "
+                      "-s -i N)",
+                      names, without == 1 ? "has" : "have", gpus_ - to_size(without)));
+    }
     if (joined < pairs) machine.farthest = paths[farthest];
   }
 
@@ -211,14 +282,26 @@ class Matrix {
       ImportedNic nic{.name = named == names_.end() ? columns_[column] : named->second};
       for (const std::vector<Cell>& row : rows_)
         nic.beside_gpu = nic.beside_gpu || row[column].path <= 1;
+      nic.adapter = adapter_of(column - gpus_);
       machine.nics.push_back(nic);
     }
+  }
+
+  // The first of the NICs that are behind one and the same PCIe bridge with this one.
+  [[nodiscard]] int adapter_of(std::size_t nic) const {
+    if (nic >= nic_rows_.size()) return -1;
+    for (std::size_t other = 0; other < nic; ++other) {
+      const Cell& cell = nic_rows_[nic][gpus_ + other];
+      if (cell.nvlinks == 0 && paths[cell.path] == "PIX") return static_cast<int>(other);
+    }
+    return static_cast<int>(nic);
   }
 
   const std::string& file_;
   std::vector<std::string> columns_;
   std::size_t gpus_ = 0;
   std::vector<std::vector<Cell>> rows_;
+  std::vector<std::vector<Cell>> nic_rows_;
   std::map<std::string, std::string> names_;
   std::set<std::string> products_;
 };
@@ -232,7 +315,7 @@ bool looks_like_nvidia_topology(std::string_view text) {
   while (begin < text.size()) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     const std::string plain = without_escapes(without_prefixes(text.substr(begin, end - begin)));
-    if (is_header(words(plain))) return true;
+    if (is_header(with_names_apart(words(plain)))) return true;
     begin = end + 1;
   }
   return false;

@@ -13,6 +13,7 @@
 #include "models/base/names.h"
 #include "models/base/parse_units.h"
 #include "models/base/to_size.h"
+#include "models/cluster/placement.h"
 #include "models/collective/algorithms.h"
 #include "models/collective/catalogue.h"
 #include "simulator/cost/library_curve.h"
@@ -51,7 +52,7 @@ std::vector<Bytes> named_sizes(const TimeOptions& options) {
 // Refuses all-reduces over other nodes than those that are predicted.
 void check_nodes(const TimeTable& table) {
   const calibration::Count& measured = table.against->nodes;
-  const int predicted = (table.ranks - 1) / table.cluster.ranks_per_node + 1;
+  const int predicted = models::used_nodes(table.cluster, table.ranks);
   if (table.cluster.platform != nullptr || measured.allows(predicted)) return;
   throw InputError({"--cluster"},
                    fmt::format("{} ranks of {} are on {} node{}, and those of {} on {}",

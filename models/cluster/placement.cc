@@ -49,6 +49,44 @@ std::string described_placement(const Cluster& cluster) {
       listed < cluster.slots.size() ? fmt::format(", ... ({} in all)", cluster.slots.size()) : "");
 }
 
+std::vector<int> slots_of_ranks(const std::vector<int>& listed, Placement placement,
+                                int ranks_per_node, int ranks) {
+  PACELINE_ASSERT(listed.empty() || listed.size() >= to_size(ranks), "every rank has a slot");
+  if (!listed.empty()) return {listed.begin(), listed.begin() + ranks};
+  std::vector<int> slots(to_size(ranks));
+  const int nodes = (ranks - 1) / ranks_per_node + 1;
+  for (int rank = 0; rank < ranks; ++rank)
+    slots[to_size(rank)] =
+        placement == Placement::round_robin ? rank % nodes * ranks_per_node + rank / nodes : rank;
+  return slots;
+}
+
+std::vector<std::vector<int>> ranks_by_node(const std::vector<int>& slots, int ranks_per_node) {
+  std::vector<std::vector<int>> nodes;
+  std::vector<int> index;  // of each node in `nodes`, or -1
+  for (std::size_t rank = 0; rank < slots.size(); ++rank) {
+    const auto node = to_size(node_of(slots[rank], ranks_per_node));
+    if (node >= index.size()) index.resize(node + 1, -1);
+    if (index[node] < 0) {
+      index[node] = static_cast<int>(nodes.size());
+      nodes.emplace_back();
+    }
+    nodes[to_size(index[node])].push_back(static_cast<int>(rank));
+  }
+  return nodes;
+}
+
+std::vector<std::vector<int>> ranks_by_node(const Cluster& cluster, int ranks) {
+  return ranks_by_node(
+      slots_of_ranks(cluster.slots, cluster.placement, cluster.ranks_per_node, ranks),
+      cluster.ranks_per_node);
+}
+
+int used_nodes(const Cluster& cluster, int ranks) {
+  if (cluster.slots.size() < to_size(ranks)) return (ranks - 1) / cluster.ranks_per_node + 1;
+  return static_cast<int>(ranks_by_node(cluster, ranks).size());
+}
+
 int placed_ranks(const Cluster& cluster) {
   return cluster.slots.empty() ? cluster.ranks() : static_cast<int>(cluster.slots.size());
 }

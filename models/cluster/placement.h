@@ -30,6 +30,17 @@ void check_slots(const std::vector<int>& slots, const Cluster& cluster);
 // "node-major", "round-robin", or the first few slots of a list.
 [[nodiscard]] std::string described_placement(const Cluster& cluster);
 
+// The slot of each of the first `ranks` ranks: as listed, or by the placement (cluster.h).
+[[nodiscard]] std::vector<int> slots_of_ranks(const std::vector<int>& listed, Placement placement,
+                                              int ranks_per_node, int ranks);
+// The ranks of each node that has some, in ascending order; nodes in the order of their first ranks.
+[[nodiscard]] std::vector<std::vector<int>> ranks_by_node(const std::vector<int>& slots,
+                                                          int ranks_per_node);
+[[nodiscard]] std::vector<std::vector<int>> ranks_by_node(const Cluster& cluster, int ranks);
+
+// How many nodes these ranks are on; of more ranks than are listed, as many as they fill.
+[[nodiscard]] int used_nodes(const Cluster& cluster, int ranks);
+
 // How many ranks have a slot in the cluster.
 [[nodiscard]] int placed_ranks(const Cluster& cluster);
 

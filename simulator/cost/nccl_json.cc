@@ -27,6 +27,7 @@ const Document<NcclGraph>& graph_document() {
 // An algorithm with a protocol, at a size or at any.
 struct PairLine {
   const NcclModel& model;
+  const std::optional<NcclNvls>& nvls;
   NcclAlgorithm algorithm;
   NcclProtocol protocol;
   Bytes size{0};
@@ -36,14 +37,16 @@ struct PairLine {
   }
   [[nodiscard]] bool is_chosen() const {
     const auto best = model.choice(size);
+    if (nvls && nvls->is_chosen(model, size)) return false;
     return best && best->algorithm == algorithm && best->protocol == protocol;
   }
 };
 
-std::vector<PairLine> pairs_of(const NcclModel& model, Bytes size = Bytes{0}) {
+std::vector<PairLine> pairs_of(const NcclModel& model, const std::optional<NcclNvls>& nvls,
+                               Bytes size = Bytes{0}) {
   std::vector<PairLine> lines;
   for (const auto& [algorithm, protocol] : nccl_pairs)
-    lines.push_back({model, algorithm, protocol, size});
+    lines.push_back({model, nvls, algorithm, protocol, size});
   return lines;
 }
 
@@ -77,6 +80,7 @@ const Document<PairLine>& time_document() {
 
 struct SizeLine {
   const NcclModel& model;
+  const std::optional<NcclNvls>& nvls;
   Bytes size;
 };
 
@@ -104,8 +108,19 @@ const Document<SizeLine>& size_document() {
       Document<Line>()
           .add("bytes", &Line::size)
           .add(
-              "times", [](const Line& line) { return pairs_of(line.model, line.size); },
+              "times", [](const Line& line) { return pairs_of(line.model, line.nvls, line.size); },
               time_document(), 1)
+          .add(
+              "nvls_time_s",
+              [](const Line& line) {
+                return line.nvls ? std::optional(line.nvls->time(line.model.ranks(), line.size))
+                                 : std::nullopt;
+              },
+              or_null(positive()))
+          .add("nvls_chosen",
+               [](const Line& line) {
+                 return line.nvls && line.nvls->is_chosen(line.model, line.size);
+               })
           .add(
               "choice",
               [](const Line& line) { return line.model.choice(line.size) ? &line : nullptr; },
@@ -156,12 +171,13 @@ const Document<NcclExpectation>& nccl_document() {
                at_least(1))
           .add("graphs", model, graphs_document())
           .add(
-              "algorithms", [](const Of& of) { return pairs_of(of.model); }, pair_document(), 1)
+              "algorithms", [](const Of& of) { return pairs_of(of.model, of.nvls); },
+              pair_document(), 1)
           .add(
               "sizes",
               [](const Of& of) {
                 std::vector<SizeLine> lines;
-                for (const Bytes size : of.sizes) lines.push_back({of.model, size});
+                for (const Bytes size : of.sizes) lines.push_back({of.model, of.nvls, size});
                 return lines;
               },
               size_document(), 1);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -204,9 +205,12 @@ NcclModel::NcclModel(NcclTables tables, const models::Cluster& cluster, int rank
   if (!runs_nccl(cluster.device.name))
     throw InputError(fmt::format("NCCL does not run on {}", cluster.device.name),
                      "choose a cluster of GPUs, or another strategy");
-  const int g = cluster.ranks_per_node;
-  nodes_ = (ranks - 1) / g + 1;
-  has_intra_steps_ = std::min(ranks, g) > 1;
+  std::set<int> on_a_node;  // how many ranks are on one
+  const std::vector<std::vector<int>> placed = models::ranks_by_node(cluster, ranks);
+  for (const std::vector<int>& node : placed) on_a_node.insert(static_cast<int>(node.size()));
+  nodes_ = static_cast<int>(placed.size());
+  most_on_a_node_ = *on_a_node.rbegin();
+  are_nodes_alike_ = on_a_node.size() == 1;
   compute_capability_ = simulator::compute_capability(cluster.device.name);
   knows_device_ = compute_capability_ > 0;
   if (!knows_device_) compute_capability_ = capability_by_rates(cluster.device);
@@ -224,8 +228,8 @@ NcclModel::NcclModel(NcclTables tables, const models::Cluster& cluster, int rank
                 .nics = gpus == 1 ? 1 : cluster.nics_per_node,
                 .capability = compute_capability_};
   };
-  std::vector<Node> kinds = {node_of(std::min(ranks, g))};
-  if (nodes_ > 1 && ranks % g != 0) kinds.push_back(node_of(ranks % g));
+  std::vector<Node> kinds;
+  for (const int gpus : on_a_node) kinds.push_back(node_of(gpus));
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     const NcclGraph ring =
         Search(tables_, kinds[i], NcclAlgorithm::ring).run(1, tables_.search.most_channels);
@@ -258,7 +262,7 @@ NcclModel::NcclModel(NcclTables tables, const models::Cluster& cluster, int rank
 }
 
 bool NcclModel::offers_ll128() const {
-  if (has_intra_steps_ && !on_nvlink_) return false;
+  if (most_on_a_node_ > 1 && !on_nvlink_) return false;
   if (tables_.ll128_only.empty()) return compute_capability_ >= tables_.ll128_from;
   return std::find(tables_.ll128_only.begin(), tables_.ll128_only.end(), compute_capability_) !=
          tables_.ll128_only.end();
@@ -294,7 +298,7 @@ double NcclModel::bus_bandwidth(NcclAlgorithm algorithm, NcclProtocol protocol) 
 double NcclModel::step_latencies(NcclAlgorithm algorithm, NcclProtocol protocol) const {
   const auto& rules = tables_.latency;
   // A node of one rank has no NVLink path, and NCCL reads PCI's row for it.
-  const bool nvlink = on_nvlink_ && has_intra_steps_;
+  const bool nvlink = on_nvlink_ && most_on_a_node_ > 1;
   const auto p = to_size(protocol);
   double intra =
       (nvlink ? tables_.nvlink_latency_us : tables_.pci_latency_us)[to_size(algorithm)][p];

@@ -23,8 +23,8 @@
 // ncclTopoCompute cuts that into channels of one of a few speeds. Of that search we keep the
 // counting of bandwidth (ports of GPUs, NICs), not the paths. What the search sees and a Cluster
 // does not say is taken to be: a NIC near each GPU (GPUDirect), Intel processors unless said
-// otherwise, no socket between GPUs on PCIe, and an NVSwitch between GPUs on NVLink. Profiles do not
-// enter: NCCL does not know them.
+// otherwise, no socket between GPUs on PCIe, and an NVSwitch between GPUs on NVLink. Nodes are those
+// that ranks are placed on. Neither profiles nor the fabric enter: NCCL does not know them.
 #pragma once
 
 #include <array>
@@ -101,7 +101,11 @@ class NcclModel {
   [[nodiscard]] int communicator_channels() const { return communicator_channels_; }
   [[nodiscard]] const NcclTables& tables() const { return tables_; }
   [[nodiscard]] int ranks() const { return ranks_; }
+  // Nodes that have ranks, and how many the fullest of them has.
   [[nodiscard]] int nodes() const { return nodes_; }
+  [[nodiscard]] int most_on_a_node() const { return most_on_a_node_; }
+  // Whether each of these nodes has as many.
+  [[nodiscard]] bool are_nodes_alike() const { return are_nodes_alike_; }
   [[nodiscard]] int compute_capability() const { return compute_capability_; }
   // Whether the device stands in the table; otherwise it was placed by the rates that it has.
   [[nodiscard]] bool knows_device() const { return knows_device_; }
@@ -124,7 +128,8 @@ class NcclModel {
   int compute_capability_ = 0;
   bool knows_device_ = false;
   bool on_nvlink_ = false;
-  bool has_intra_steps_ = false;  // more than one rank on some node
+  int most_on_a_node_ = 1;  // ranks
+  bool are_nodes_alike_ = true;
   std::array<NcclGraph, 2> graphs_;
   int communicator_channels_ = 0;
   std::array<std::array<Cost, 3>, 2> costs_{};

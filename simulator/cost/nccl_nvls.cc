@@ -35,6 +35,11 @@ double fastest_within(const std::vector<double>& falling_speeds, double most) {
 
 }  // namespace
 
+bool NcclNvls::is_chosen(const NcclModel& model, Bytes bytes) const {
+  const std::optional<NcclChoice> other = model.choice(bytes);
+  return other && time(model.ranks(), bytes) < other->time;
+}
+
 Seconds NcclNvls::transfer(int ranks, Bytes bytes, double intra_share, double inter_share) const {
   double channel = intra_gbps * intra_share;
   if (inter_gbps > 0) channel = std::min(channel, inter_gbps * inter_share);
@@ -44,12 +49,12 @@ Seconds NcclNvls::transfer(int ranks, Bytes bytes, double intra_share, double in
 
 std::optional<NcclNvls> nccl_nvls(const NcclModel& model, const models::Cluster& cluster) {
   constexpr int least_gpus = 3;
-  const bool are_alike = model.nodes() == 1 || model.ranks() % cluster.ranks_per_node == 0;
   const int capability = model.compute_capability();
   const int nodes = model.nodes();
   const int gpus = model.ranks() / nodes;
   const bool has_switches = model.on_nvlink() && cluster.intra_kind == models::IntraKind::switched;
-  if (capability < hopper || !has_switches || gpus < least_gpus || !are_alike) return std::nullopt;
+  if (capability < hopper || !has_switches || gpus < least_gpus || !model.are_nodes_alike())
+    return std::nullopt;
 
   const NcclTables& tables = model.tables();
   const bool is_blackwell = capability >= blackwell;

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 
 #include "models/base/units.h"
 #include "models/cluster/cluster.h"
@@ -24,6 +25,14 @@ struct NcclNvls {
   double network_gbps = 0;  // of a channel, by the NICs; 0 on one node
   double inter_gbps = 0;    // of a channel: the lesser of the other two; 0 on one node
   Seconds latency;
+
+  // "NVLS", between nodes "NVLSTree".
+  [[nodiscard]] std::string_view name() const { return inter_gbps > 0 ? "NVLSTree" : "NVLS"; }
+  // What NCCL expects for n bytes, and whether it then takes it before rings and trees.
+  [[nodiscard]] Seconds time(int ranks, Bytes bytes) const {
+    return latency + transfer(ranks, bytes);
+  }
+  [[nodiscard]] bool is_chosen(const NcclModel& model, Bytes bytes) const;
 
   // Expected for n bytes, where links have these shares of the bandwidth that NCCL counts.
   [[nodiscard]] Seconds transfer(int ranks, Bytes bytes, double intra_share = 1,

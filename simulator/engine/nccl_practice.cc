@@ -12,6 +12,7 @@
 #include "models/base/to_size.h"
 #include "models/collective/algorithms.h"
 #include "simulator/engine/collective_timer.h"
+#include "simulator/engine/nccl_routes.h"
 
 namespace paceline::simulator {
 namespace {
@@ -110,7 +111,10 @@ NcclPractice::NcclPractice(const NcclTables& tables, const models::Cluster& clus
       slowed_(with_practical_latencies(tables, cluster, bound, pace), cluster, ranks) {
   // The hosts of a platform have links of their own, and no node around them.
   if (ranks == 1 || cluster.platform != nullptr) return;
-  const int on_a_node = std::min(ranks, cluster.ranks_per_node);
+  const int on_a_node = model_.most_on_a_node();
+  const NcclRoutes routes = nccl_routes(cost, ranks);
+  least_[to_size(NcclAlgorithm::ring)] = routes.ring;
+  least_[to_size(NcclAlgorithm::tree)] = routes.tree;
   std::optional<BytesPerSecond> node;
   if (on_a_node > 1) {
     const bool ends_at_nics = model_.nodes() > 1 && model_.on_nvlink();
@@ -157,20 +161,26 @@ NcclTime NcclPractice::parts(Bytes bytes, std::optional<NcclAlgorithm> only) con
   if (!only && switched_ && *expected_of_switches(bytes) < choice->time)
     return parts_in_switches(bytes);
   const NcclTime time = *slowed_.parts(choice->algorithm, choice->protocol, bytes);
-  return {time.latency, time.transfer / eta_[to_size(choice->algorithm)]};
+  return {time.latency, transfer(choice->algorithm, time.transfer, bytes)};
+}
+
+Seconds NcclPractice::transfer(NcclAlgorithm algorithm, Seconds own, Bytes bytes) const {
+  const auto index = to_size(algorithm);
+  return std::max(own / eta_[index], bytes * least_[index]);
 }
 
 NcclTime NcclPractice::parts_in_switches(Bytes bytes) const {
   const Seconds transfer =
       switched_->own.transfer(ranks(), bytes, switched_->intra_share, switched_->inter_share);
-  return {switched_->latency, transfer / tree_correction(bytes)};
+  return {switched_->latency, std::max(transfer / tree_correction(bytes),
+                                       bytes * least_[to_size(NcclAlgorithm::tree)])};
 }
 
 std::optional<Seconds> NcclPractice::time(NcclAlgorithm algorithm, NcclProtocol protocol,
                                           Bytes bytes) const {
   const std::optional<NcclTime> time = slowed_.parts(algorithm, protocol, bytes);
   if (!time) return std::nullopt;
-  return time->latency + time->transfer / eta_[to_size(algorithm)];
+  return time->latency + transfer(algorithm, time->transfer, bytes);
 }
 
 std::optional<Seconds> NcclPractice::expected_of_switches(Bytes bytes) const {

@@ -19,7 +19,8 @@
 //           between nodes times g / (g-1) on NVLink, where a channel's last rank in a node sends by
 //           its NIC, and last ranks are spread over the GPUs
 //   network the NICs' bandwidth of a node, over the channels' C b between nodes
-// and at most 1 for trees, whose speed kernels limit, too. Reduction takes no time of its own.
+// and at most 1 for trees, whose speed kernels limit, too. No transfer is shorter than what the busiest
+// link between nodes takes (nccl_routes.h). Reduction takes no time of its own.
 //
 // Where NVSwitches reduce (simulator/cost/nccl_nvls.h) and NCCL expects less of that than of rings
 // and trees, it takes it. Its latency is NCCL's own times nccl_nvls_latency_factor(), and where an
@@ -93,9 +94,13 @@ class NcclPractice {
   // The share of their bandwidth that pipelines of Simple reach at this size.
   [[nodiscard]] double tree_correction(Bytes bytes) const;
 
+  // What a transfer that NCCL expects to take `own` takes.
+  [[nodiscard]] Seconds transfer(NcclAlgorithm algorithm, Seconds own, Bytes bytes) const;
+
   NcclModel model_;
   NcclModel slowed_;  // with the latencies of practice
   std::array<double, 2> eta_ = {1, 1};
+  std::array<SecondsPerByte, 2> least_ = {};  // of each byte, by the links between nodes
   // In switches, where NCCL has that: what it expects, and what it takes.
   struct Switched {
     NcclNvls own;

@@ -10,6 +10,7 @@
 
 #include "models/base/error.h"
 #include "models/base/to_size.h"
+#include "models/cluster/placement.h"
 
 namespace paceline::simulator {
 namespace {
@@ -81,14 +82,9 @@ Routes::Routes(const CommunicationCost& cost, int ranks)
 }
 
 void Routes::place(const CommunicationCost& cost) {
-  slots_ = cost.slots;
-  PACELINE_ASSERT(slots_.empty() || slots_.size() >= to_size(ranks_), "every rank has a slot");
-  if (!slots_.empty()) slots_.resize(to_size(ranks_));
-  if (slots_.empty() && cost.placement == models::Placement::round_robin && nodes_ > 1 &&
-      per_node_ > 1) {
-    for (int rank = 0; rank < ranks_; ++rank)
-      slots_.push_back(rank % nodes_ * per_node_ + rank / nodes_);
-  }
+  const bool is_in_order = cost.slots.empty() && (cost.placement == models::Placement::node_major ||
+                                                  nodes_ == 1 || per_node_ == 1);
+  if (!is_in_order) slots_ = models::slots_of_ranks(cost.slots, cost.placement, per_node_, ranks_);
   const int last = slots_.empty() ? ranks_ - 1 : *std::max_element(slots_.begin(), slots_.end());
   nodes_ = last / per_node_ + 1;
   if (platform_ != nullptr && to_size(last) >= platform_->hosts.size()) {

@@ -146,7 +146,7 @@ AllReduceTime AllReduceTimer::by_nccl(NcclAllReduce all_reduce, Bytes bytes) {
 }
 
 std::optional<AllReduceTime> AllReduceTimer::by_curve(models::Library library, Bytes bytes) const {
-  const LibraryJob job{request_.ranks, request_.ranks > request_.cluster.ranks_per_node,
+  const LibraryJob job{request_.ranks, models::used_nodes(request_.cluster, request_.ranks) > 1,
                        request_.wire};
   const auto stated = LibraryCurve::find(request_.profile, library, job, Bound::stated);
   if (!stated) return std::nullopt;
@@ -203,7 +203,7 @@ AllReduceTimer::Timers& AllReduceTimer::timers_for(const std::string& algorithm,
   if (told.empty()) return unpaced();
   const auto known = timers_.find(algorithm);
   if (known != timers_.end()) return known->second;
-  const bool between_nodes = told.front().ranks > request_.cluster.ranks_per_node;
+  const bool between_nodes = models::used_nodes(request_.cluster, told.front().ranks) > 1;
   const Pace pace = pace_of(told, between_nodes, paced);
   return timers_.emplace(algorithm, timers_at(pace, request_.ranks)).first->second;
 }

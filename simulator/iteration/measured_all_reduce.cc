@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/cluster/placement.h"
 #include "simulator/cost/root.h"
 
 namespace paceline::simulator {
@@ -62,7 +63,7 @@ class Fit {
 
 std::vector<MeasuredAllReduce> telling(const std::vector<MeasuredAllReduce>& measured,
                                        const models::Cluster& cluster, int ranks) {
-  const auto between_nodes = [&](int p) { return p > cluster.ranks_per_node; };
+  const auto between_nodes = [&](int p) { return models::used_nodes(cluster, p) > 1; };
   const auto of_kind = [&](bool between) {
     std::vector<MeasuredAllReduce> kind;
     std::ranges::copy_if(measured, std::back_inserter(kind), [&](const MeasuredAllReduce& one) {

@@ -342,6 +342,162 @@ TEST(NcclLog, ThroughTheHostsMemory) {
   EXPECT_EQ(imported.machine->nics.at(0).kind, NicKind::sockets);
 }
 
+// The ways in which a matrix is pasted, and what its NICs really are.
+std::string matrix(const std::string& header, const std::vector<std::string>& rows) {
+  std::string text = header + "\n";
+  for (const std::string& row : rows) text += row + "\n";
+  return text;
+}
+
+ClusterDescription described_text(const std::string& text, MachineContext context = {}) {
+  const Imported imported =
+      import_text(guessed_format(text, "topo.txt"), text, "topo.txt", nullptr);
+  context.file = "topo.txt";
+  context.name = "lab";
+  context.tool = imported.tool;
+  return cluster_description(*imported.machine, context);
+}
+
+TEST(NvidiaTopology, NamesThatRanTogetherAreParted) {
+  const std::vector<std::string> rows = {"GPU0 X NV18 PIX SYS", "GPU1 NV18 X SYS PIX",
+                                         "NIC0 PIX SYS X SYS", "NIC1 SYS PIX SYS X"};
+  const std::string apart =
+      described_text(matrix("GPU0 GPU1 NIC0 NIC1 CPU Affinity", rows), {.nic = "infiniband-ndr"})
+          .yaml;
+  EXPECT_THAT(apart, HasSubstr("count: 2"));
+  for (const char* header : {"GPU0 GPU1 NIC0NIC1 CPU Affinity", "GPU0GPU1 NIC0 NIC1 CPU Affinity",
+                             "GPU0GPU1NIC0NIC1 CPU Affinity"})
+    EXPECT_EQ(described_text(matrix(header, rows), {.nic = "infiniband-ndr"}).yaml, apart)
+        << header;
+}
+
+TEST(NvidiaTopology, RowsOfNicsAreHeldAgainstTheHeader) {
+  const auto error = [](const std::string& header, const std::vector<std::string>& rows) {
+    return test::error_of([&] { return described_text(matrix(header, rows)); });
+  };
+  const std::string gpus = "GPU0 X NV18 PIX SYS";
+  EXPECT_EQ(error("GPU0 GPU1 NIC0 NIC1 CPU Affinity",
+                  {gpus, "GPU1 NV18 X SYS PIX", "NIC0 PIX SYS X SYS"}),
+            "topo.txt: 1 rows of NICs, where the header has 2; give all of what nvidia-smi topo -m "
+            "printed");
+  EXPECT_EQ(error("GPU0 GPU1 NIC0 NIC1 CPU Affinity",
+                  {gpus, "GPU1 NV18 X SYS PIX", "NIC0 PIX SYS X SYS", "NIC2 SYS PIX SYS X"}),
+            "topo.txt:5: the row of 'NIC2'; that of NIC1 is due here");
+  EXPECT_EQ(
+      error("GPU0 GPU1 NIC0 CPU Affinity",
+            {"GPU0 X NV18 PIX", "GPU1 NV18 X SYS", "NIC0 PIX SYS X", "NIC1 SYS PIX SYS X"}),
+      "topo.txt:5: the row of 'NIC1', where the header has 1 NICs; give the matrix as nvidia-smi "
+      "prints it");
+}
+
+TEST(NvidiaTopology, AGpuWithoutNvlinkIsNamedAndNoOptionHidesIt) {
+  const std::string text = matrix("GPU0 GPU1 GPU2 CPU Affinity",
+                                  {"GPU0 X NV18 NODE", "GPU1 NV18 X NODE", "GPU2 NODE NODE X"});
+  const Imported imported = import_text(ImportFormat::nvidia_topology, text, "topo.txt", nullptr);
+  EXPECT_THAT(imported.remarks,
+              Contains(HasSubstr("GPU2 has no NVLink, and the other 2 GPUs have")));
+  EXPECT_EQ(test::error_of([&] { return described_text(text, {.intra = "nvlink5"}); }),
+            "--intra-link: nvlink5, and in topo.txt GPU2 has no NVLink; leave it out");
+  EXPECT_THAT(described_text(text, {.intra = "pcie5-x16"}).yaml, HasSubstr("intra: pcie5-x16"));
+}
+
+TEST(NvidiaTopology, AnOptionContradictsNoLink) {
+  const std::string pcie = matrix("GPU0 GPU1 CPU Affinity", {"GPU0 X SYS", "GPU1 SYS X"});
+  EXPECT_EQ(test::error_of([&] { return described_text(pcie, {.intra = "nvlink4"}); }),
+            "--intra-link: nvlink4, and in topo.txt no GPU has NVLink; leave it out");
+  const std::string nvlink = matrix("GPU0 GPU1 CPU Affinity", {"GPU0 X NV18", "GPU1 NV18 X"});
+  EXPECT_EQ(test::error_of([&] { return described_text(nvlink, {.intra = "pcie4-x16"}); }),
+            "--intra-link: pcie4-x16, and in topo.txt NVLink joins the GPUs; leave it out");
+}
+
+// Functions of one adapter are PIX to each other; two ports of one beside a GPU are two NICs.
+TEST(NvidiaTopology, VirtualFunctionsAreOneAdapter) {
+  const std::string functions =
+      matrix("GPU0 GPU1 mlx5_0 mlx5_1 mlx5_2 CPU Affinity",
+             {"GPU0 X SYS NODE NODE NODE", "GPU1 SYS X SYS SYS SYS", "mlx5_0 NODE SYS X PIX PIX",
+              "mlx5_1 NODE SYS PIX X PIX", "mlx5_2 NODE SYS PIX PIX X"});
+  const std::string yaml = described_text(functions, {.nic = "roce-100g"}).yaml;
+  EXPECT_THAT(yaml, HasSubstr("nic: roce-100g  # 1 NIC (mlx5_0)"));
+  EXPECT_THAT(yaml, HasSubstr("3 stand behind one PCIe bridge (PIX), and count as 1 adapter"));
+  const std::string ports = matrix(
+      "GPU0 GPU1 mlx5_0 mlx5_1 CPU Affinity",
+      {"GPU0 X SYS PIX PIX", "GPU1 SYS X SYS SYS", "mlx5_0 PIX SYS X PIX", "mlx5_1 PIX SYS PIX X"});
+  EXPECT_THAT(described_text(ports, {.nic = "roce-100g"}).yaml, HasSubstr("count: 2"));
+}
+
+TEST(RocmSmi, IsNamedAndNotTakenForNvidiasTool) {
+  const std::string text =
+      "===== ROCm System Management Interface =====\n GPU0 GPU1\nGPU0 0 15\nGPU1 15 0\n";
+  EXPECT_THAT(test::error_of([&] { return guessed_format(text, "topo.txt"); }),
+              HasSubstr("topo.txt: this is the output of rocm-smi, which is not read here"));
+}
+
+std::string log_of(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+std::string init_line(const std::string& host, int pid, int rank, int ranks, int device,
+                      const std::string& id) {
+  return fmt::format(
+      "{}:{}:{} [{}] NCCL INFO comm 0x1 rank {} nranks {} cudaDev {} busId {}000 commId "
+      "{} - Init COMPLETE",
+      host, pid, pid, device, rank, ranks, device, device + 1, id);
+}
+
+// Two ports of 200 Gbit/s that NCCL makes one NIC of are listed, and their sum beside them.
+TEST(NcclLog, MergedNicsCountOnce) {
+  const std::string text =
+      log_of({"a:1:1 [0] NCCL INFO NET/IB : Made virtual device [2] name=mlx5_0+mlx5_1 "
+              "speed=400000 ndevs=2",
+              "a:1:1 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB "
+              "eth0:10.0.0.1<0>",
+              "a:1:1 [0] NCCL INFO Using network IB", init_line("a", 1, 0, 2, 0, "0x9"),
+              init_line("b", 2, 1, 2, 0, "0x9")});
+  const Imported imported = import_text(ImportFormat::nccl_log, text, "file", nullptr);
+  ASSERT_EQ(imported.machine->nics.size(), 1u);
+  EXPECT_EQ(imported.machine->nics[0].name, "mlx5_0+mlx5_1");
+  EXPECT_EQ(imported.machine->nics[0].gbit_per_s, 400);
+  EXPECT_EQ(imported.machine->nics[0].kind, NicKind::infiniband);
+}
+
+// Four processes on each of two hosts, of which the log has groups of two.
+TEST(NcclLog, ProcessGroupsAloneAreTold) {
+  std::vector<std::string> lines;
+  for (int rank = 0; rank < 8; ++rank)
+    lines.push_back(init_line(rank < 4 ? "a" : "b", 100 + rank, rank % 2, 2, rank % 4,
+                              fmt::format("0x{}", rank / 2)));
+  const Imported imported = import_text(ImportFormat::nccl_log, log_of(lines), "file", nullptr);
+  EXPECT_THAT(imported.remarks,
+              Contains(HasSubstr("communicators of up to 2 ranks, and 8 processes")));
+  EXPECT_EQ(imported.machine->nodes, 2);
+  EXPECT_EQ(imported.machine->gpus_per_node, 4);
+}
+
+TEST(NcclLog, HivesOfXgmiAreNoPciExpress) {
+  const auto tree = [](int hive) {
+    std::vector<std::string> lines;
+    for (int gpu = 0; gpu < 4; ++gpu) {
+      lines.push_back(fmt::format("a:1:1 [0] NCCL INFO + PCI[24.0] - GPU/{}000 ({})", gpu, gpu));
+      for (int other = gpu / hive * hive; other < gpu / hive * hive + hive; ++other) {
+        if (other != gpu)
+          lines.push_back(fmt::format("a:1:1 [0] NCCL INFO   + XGMI[24.0] - GPU/{}000", other));
+      }
+    }
+    for (int rank = 0; rank < 4; ++rank) lines.push_back(init_line("a", 1, rank, 8, rank, "0x9"));
+    return import_text(ImportFormat::nccl_log, log_of(lines), "file", nullptr);
+  };
+  const Imported two = tree(2);
+  EXPECT_EQ(two.machine->inside, Inside::xgmi_partly);
+  EXPECT_THAT(two.remarks,
+              Contains("XGMI joins the GPUs in hives of 2, and PCI Express the hives"));
+  EXPECT_EQ(tree(4).machine->inside, Inside::xgmi);
+  // All of this host's devices are ranks: the job has two such hosts.
+  EXPECT_EQ(two.machine->gpus_per_node, 4);
+  EXPECT_EQ(two.machine->nodes, 2);
+}
+
 TEST(NcclLog, PartOfAJobIsNoCluster) {
   std::string text = golden_import("nccl_log/2.4-infiniband-no-gpudirect.log");
   text.resize(text.find("node1:404:604 [0] NCCL INFO comm"));

@@ -1,0 +1,81 @@
+// Tests: tests/simulator/nccl_routes_test.cc.
+#include "simulator/engine/nccl_routes.h"
+
+#include <algorithm>
+
+#include "models/base/to_size.h"
+#include "models/cluster/placement.h"
+#include "models/collective/algorithms.h"
+#include "models/collective/enumerate.h"
+#include "simulator/engine/routes.h"
+
+namespace paceline::simulator {
+namespace {
+
+using Nodes = std::vector<std::vector<int>>;
+
+// Adds up what links carry.
+class Load {
+ public:
+  Load(const Routes& routes, const Nodes& nodes)
+      : routes_(routes), nodes_(nodes), carried_(to_size(routes.links()), 0.0) {
+    for (const std::vector<int>& ranks : nodes) channels_ = std::max(channels_, ranks.size());
+  }
+
+  // This part of each byte goes from one node to another.
+  void add(std::size_t from, std::size_t to, double part) {
+    const std::vector<int>& senders = nodes_[from];
+    const std::vector<int>& receivers = nodes_[to];
+    for (std::size_t channel = 0; channel < channels_; ++channel) {
+      routes_.path(senders[channel % senders.size()], receivers[channel % receivers.size()], path_);
+      for (const int link : path_) {
+        double& carried = carried_[to_size(link)];
+        const double share = part / static_cast<double>(channels_);
+        carried = routes_.is_shared(link) ? carried + share : std::max(carried, share);
+      }
+    }
+  }
+
+  [[nodiscard]] SecondsPerByte busiest() const {
+    double most_s = 0;
+    for (int link = 0; link < routes_.links(); ++link) {
+      const double carried = carried_[to_size(link)];
+      if (carried > 0) most_s = std::max(most_s, carried * routes_.beta_s(link));
+    }
+    return SecondsPerByte{most_s};
+  }
+
+ private:
+  const Routes& routes_;
+  const Nodes& nodes_;
+  std::vector<double> carried_;
+  std::vector<int> path_;
+  std::size_t channels_ = 1;
+};
+
+}  // namespace
+
+NcclRoutes nccl_routes(const CommunicationCost& cost, int ranks) {
+  if (cost.platform != nullptr) return {};
+  const Nodes nodes = models::ranks_by_node(
+      models::slots_of_ranks(cost.slots, cost.placement, cost.ranks_per_node, ranks),
+      cost.ranks_per_node);
+  if (nodes.size() == 1) return {};
+  const Routes routes(cost, ranks);
+
+  Load ring(routes, nodes);
+  const double to_next = 2.0 * (ranks - 1) / ranks;
+  for (std::size_t node = 0; node < nodes.size(); ++node)
+    ring.add(node, (node + 1) % nodes.size(), to_next);
+
+  Load tree(routes, nodes);
+  const models::Schedule trees =
+      models::double_binary_tree_all_reduce(static_cast<int>(nodes.size()), 1);
+  for (int step = 0; step < trees.steps(); ++step)
+    models::for_each_transfer(trees, step, models::Span<double>{0, 1}, [&](const auto& transfer) {
+      tree.add(to_size(transfer.from), to_size(transfer.to), transfer.span.size);
+    });
+  return {ring.busiest(), tree.busiest()};
+}
+
+}  // namespace paceline::simulator

@@ -1,0 +1,31 @@
+// What the links between nodes allow NCCL's all-reduces: NCCL knows the rates of its NICs, but no
+// switches (NVIDIA/nccl#1340, #1545). It puts the nodes of a job into the order of their first ranks,
+// whatever leaves of a fabric they are on.
+//
+//   ring   of n ranks on N nodes: each node sends 2 (n-1)/n of each byte to the next one
+//   tree   double binary, over nodes: half of each byte goes up each of the two trees, and comes down
+//          again; NVLSTree has the same between nodes
+//
+// A channel leaves a node by one of its GPUs and enters the next one by the GPU in the same place, so
+// that it stays on its rail; channels are spread over the GPUs evenly. What each link carries is added
+// up on the routes of our engines (routes.h), and the busiest link is the bound: fat trees with fewer
+// uplinks, a torus, NICs of slow nodes, and any placement.
+#pragma once
+
+#include <vector>
+
+#include "models/base/units.h"
+#include "simulator/cost/communication_cost.h"
+
+namespace paceline::simulator {
+
+struct NcclRoutes {
+  SecondsPerByte ring;
+  SecondsPerByte tree;
+};
+
+// The least time that each byte of an all-reduce takes. 0 on one node, and on a platform, whose hosts
+// are no nodes of NCCL. O(ranks x links of a route).
+[[nodiscard]] NcclRoutes nccl_routes(const CommunicationCost& cost, int ranks);
+
+}  // namespace paceline::simulator
