@@ -67,6 +67,7 @@ calibration::ImportContext context_of(const Options& options, const models::Netw
     const models::Cluster cluster = job::load_cluster(options.cluster);
     context.cluster = cluster.name;
     context.device = cluster.device.name;
+    context.hosts_per_node = cluster.hosts_per_node;
   }
   if (network != nullptr) context.network = network->name();
   context.precision = job::parsing_option(

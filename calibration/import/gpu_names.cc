@@ -16,7 +16,7 @@ struct Gpu {
 };
 
 // A longer product stands before a shorter one that it begins with.
-constexpr std::array<Gpu, 21> gpus = {{
+constexpr std::array<Gpu, 22> gpus = {{
     {"k80", "K80", {"0x102d"}, 37, 0},
     {"m40", "M40", {"0x17fd"}, 52, 0},
     {"titan-x", "GTX TITAN X", {"0x17c2"}, 52, 0},
@@ -37,6 +37,7 @@ constexpr std::array<Gpu, 21> gpus = {{
     {"h100", "H100 80GB HBM3", {"0x2330"}, 90, 4},
     {"h100-pcie", "H100 PCIe", {"0x2331"}, 90, 4},
     {"h200", "H200", {"0x2335"}, 90, 4},
+    {"gb200", "GB200", {}, 100, 5},
     {"b200", "B200", {"0x2901"}, 100, 5},
 }};
 

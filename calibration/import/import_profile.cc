@@ -41,9 +41,17 @@ int ranks_of(const ImportedCurve& curve, const ImportContext& context) {
 }
 
 bool is_between_nodes(const ImportedCurve& curve, int ranks, const ImportContext& context) {
-  const int nodes = told(curve.nodes, context.nodes, context.nodes == 1 ? "--intra" : "--nodes",
-                         "nodes", context.file);
-  if (nodes == 0 && curve.nodes.least == 1)
+  // A file lists hosts.
+  Count listed = curve.nodes;
+  for (int* number : {&listed.least, &listed.most})
+    *number = (*number - 1) / context.hosts_per_node + 1;
+  if (context.nodes == 1 && listed.least > 1)
+    throw InputError(
+        {"--intra"},
+        fmt::format("one node, and {} lists {} hosts", context.file, curve.nodes.least),
+        "leave it out; where NVLink joins hosts, give --cluster with its hosts_per_node");
+  const int nodes = told(listed, context.nodes, "--nodes", "nodes", context.file);
+  if (nodes == 0 && listed.least == 1)
     throw InputError({context.file}, "it does not say on how many nodes its ranks were",
                      "give --intra for one node, or --nodes N");
   if (nodes > ranks)

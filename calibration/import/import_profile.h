@@ -25,6 +25,7 @@ struct ImportContext {
   std::optional<models::WireType> wire = {};  // likewise
   std::string library = {};                   // likewise
   int nodes = 0;                              // likewise
+  int hosts_per_node = 1;                     // of the cluster (models/cluster/cluster.h)
 };
 
 // A curve with its fit, for tables and plots.

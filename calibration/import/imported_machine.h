@@ -34,6 +34,7 @@ enum class Inside {
 struct ImportedMachine {
   int nodes = 0;
   int gpus_per_node = 0;
+  int hosts_per_node = 1;         // several where NVLink joins them (MNNVL)
   std::string device;             // a name of the catalogue
   std::string device_as_written;  // as the file names it
   int compute_capability = 0;     // 80: 8.0

@@ -382,6 +382,9 @@ ClusterDescription cluster_description(const ImportedMachine& machine,
   const std::string per_node =
       machine.gpus_per_node > 0 ? std::to_string(machine.gpus_per_node) : std::string();
   add("ranks_per_node", {per_node, per_node.empty() ? "not told" : ""}, true);
+  if (machine.hosts_per_node > 1)
+    add("hosts_per_node", {std::to_string(machine.hosts_per_node), "one NVLink domain (MNNVL)"},
+        false);
   add("device", gpu, true);
   add("intra",
       context.intra.empty() ? inside(machine, gpu.value) : Answer{context.intra, "of --intra-link"},

@@ -94,6 +94,7 @@ class Reader {
     std::map<int, std::string> devices;  // likewise, the CUDA device
     int nodes = 0;
     int local_ranks = 0;
+    bool is_wide = false;  // NVLink domains of several hosts, which NCCL counts as its nodes
   };
 
   void read_version(std::string_view line) {
@@ -137,6 +138,7 @@ class Reader {
     };
     if (const int nodes = whole("nNodes"); nodes > 0) communicator.nodes = nodes;
     if (const int local = whole("localRanks"); local > 0) communicator.local_ranks = local;
+    if (value_of(row, "MNNVL") == "1") communicator.is_wide = true;
   }
 
   // "NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB ..", "NET/Socket : Using [0]eth0:..".
@@ -290,7 +292,13 @@ class Reader {
     if (take_groups(ranks, machine, imported)) return;
     if (communicator.nodes > 0) machine.nodes = communicator.nodes;
     if (communicator.local_ranks > 0) machine.gpus_per_node = communicator.local_ranks;
-    if (by_host.contains("")) {
+    if (communicator.is_wide && machine.nodes > 0 && machine.gpus_per_node > 0 && on_first > 0 &&
+        machine.gpus_per_node % on_first == 0 && !by_host.contains("")) {
+      machine.hosts_per_node = machine.gpus_per_node / on_first;
+      machine.inside = Inside::nvlink;
+      imported.remarks.push_back(fmt::format(
+          "MNNVL 1: each of NCCL's nodes is an NVLink domain of {} hosts", machine.hosts_per_node));
+    } else if (by_host.contains("")) {
       if (machine.nodes == 0)
         imported.remarks.emplace_back(
             "lines without HOST:PID:TID do not say which ranks are on one node");

@@ -52,10 +52,11 @@ std::vector<Bytes> named_sizes(const TimeOptions& options) {
 // Refuses all-reduces over other nodes than those that are predicted.
 void check_nodes(const TimeTable& table) {
   const calibration::Count& measured = table.against->nodes;
-  const int predicted = models::used_nodes(table.cluster, table.ranks);
+  // A file lists hosts, of which a node may have several.
+  const int predicted = models::used_hosts(table.cluster, table.ranks);
   if (table.cluster.platform != nullptr || measured.allows(predicted)) return;
   throw InputError({"--cluster"},
-                   fmt::format("{} ranks of {} are on {} node{}, and those of {} on {}",
+                   fmt::format("{} ranks of {} are on {} host{}, and those of {} on {}",
                                table.ranks, table.cluster.name, predicted,
                                predicted == 1 ? "" : "s", table.against->file, measured.least),
                    "give the cluster that was measured");

@@ -112,6 +112,9 @@ struct Cluster {
   std::string description;
   int nodes = 1;
   int ranks_per_node = 1;  // g
+  // Machines that a node is made of: more than one where NVLink joins the GPUs of several (NVL72: 18 hosts
+  // of 4), as NCCL counts such a domain for one node.
+  int hosts_per_node = 1;
   Device device;
   Link intra;             // one port or lane inside the node (intra_kind)
   Link nic;               // one NIC; without a name if there is none, which only one node may have

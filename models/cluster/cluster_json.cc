@@ -79,6 +79,7 @@ const Document<Cluster>& cluster_document() {
           .add("description", &Cluster::description, any_text())
           .add("nodes", &Cluster::nodes, at_least(1))
           .add("ranks_per_node", &Cluster::ranks_per_node, at_least(1))
+          .add("hosts_per_node", &Cluster::hosts_per_node, at_least(1))
           .add("ranks", &Cluster::ranks, at_least(1))
           .add("device", through(&Cluster::device, &Device::name))
           .add("intra", through(&Cluster::intra, &Link::name))

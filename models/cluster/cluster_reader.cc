@@ -330,9 +330,9 @@ void read_placement(const YamlMap& map, Cluster& cluster) {
 Cluster read_cluster(const YAML::Node& node, const std::string& file, const std::string& name,
                      const FileReader& read) {
   std::vector<std::string> keys = {
-      "description", "source", "nodes",     "ranks_per_node", "device",  "intra",
-      "nic",         "fabric", "placement", "host_link",      "storage", "decode",
-      "profile",     "host",   "effects",   "power",          "price"};
+      "description", "source",  "nodes",  "ranks_per_node", "hosts_per_node", "device",
+      "intra",       "nic",     "fabric", "placement",      "host_link",      "storage",
+      "decode",      "profile", "host",   "effects",        "power",          "price"};
   if (name.empty()) keys.insert(keys.begin(), "cluster");
   const YamlMap map(node, file, "the cluster", keys);
   const Basis basis = basis_of(map);
@@ -353,6 +353,17 @@ Cluster read_cluster(const YAML::Node& node, const std::string& file, const std:
         map.place_of_key("nodes"),
         fmt::format("{} nodes x {} ranks are too many", cluster.nodes, cluster.ranks_per_node),
         fmt::format("at most {} ranks", most_ranks));
+  }
+  if (map.has("hosts_per_node")) {
+    cluster.hosts_per_node = read_count(map, "hosts_per_node", most_ranks);
+    if (has_platform || map.has("host"))
+      throw InputError(map.place_of_key("hosts_per_node"), "a node of several hosts",
+                       "leave out host and fabric: {platform: ...}, which describe one host each");
+    if (cluster.ranks_per_node % cluster.hosts_per_node != 0)
+      throw InputError(
+          map.place_of_key("hosts_per_node"),
+          fmt::format("{} hosts share {} ranks", cluster.hosts_per_node, cluster.ranks_per_node),
+          "each host of a node has as many: write a divisor of ranks_per_node");
   }
   const YAML::Node device = map.at("device");
   cluster.device =

@@ -87,6 +87,15 @@ int used_nodes(const Cluster& cluster, int ranks) {
   return static_cast<int>(ranks_by_node(cluster, ranks).size());
 }
 
+int used_hosts(const Cluster& cluster, int ranks) {
+  Cluster by_hosts;
+  by_hosts.nodes = cluster.nodes * cluster.hosts_per_node;
+  by_hosts.ranks_per_node = cluster.ranks_per_node / cluster.hosts_per_node;
+  by_hosts.slots = cluster.slots;
+  by_hosts.placement = cluster.placement;
+  return used_nodes(by_hosts, ranks);
+}
+
 int placed_ranks(const Cluster& cluster) {
   return cluster.slots.empty() ? cluster.ranks() : static_cast<int>(cluster.slots.size());
 }

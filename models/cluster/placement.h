@@ -41,6 +41,9 @@ void check_slots(const std::vector<int>& slots, const Cluster& cluster);
 // How many nodes these ranks are on; of more ranks than are listed, as many as they fill.
 [[nodiscard]] int used_nodes(const Cluster& cluster, int ranks);
 
+// How many hosts: nodes, where each is one.
+[[nodiscard]] int used_hosts(const Cluster& cluster, int ranks);
+
 // How many ranks have a slot in the cluster.
 [[nodiscard]] int placed_ranks(const Cluster& cluster);
 

@@ -142,6 +142,14 @@ class Reader {
              "leave it out: platforms are constant here");
     }
   }
+  // What older files say of hosts and links that are there from the start.
+  void expect_available(const Node& node) const {
+    const pugi::xml_attribute state = node.attribute("state");
+    const pugi::xml_attribute share = node.attribute("availability");
+    if ((state && state.value() != std::string_view("ON")) || (share && share.as_double() != 1))
+      fail(node, fmt::format("a <{}> that is not all there", node.name()),
+           "leave it out: platforms are constant here");
+  }
   void expect_props_only(const Node& node) const {
     for (const Node& child : node.children()) {
       if (child.name() != std::string_view("prop")) refuse(child, node.name());
@@ -235,6 +243,10 @@ class Reader {
     Node found;
     for (const Node& child : node.children()) {
       if (child.name() == std::string_view("prop")) continue;
+      if (child.name() == std::string_view("config")) {
+        check_settings(child);
+        continue;
+      }
       if (found)
         fail(child, fmt::format("more than one part in <{}>", node.name()),
              "nested zones are not supported: write one zone of routing Full");
@@ -243,6 +255,17 @@ class Reader {
     if (!found)
       fail(node, fmt::format("<{}> is empty", node.name()), "add a <zone> or a <cluster>");
     return found;
+  }
+
+  // Settings of SimGrid's own. Those of its network models change what links carry, and are none of ours.
+  void check_settings(const Node& config) const {
+    expect_props_only(config);
+    for (const Node& prop : config.children()) {
+      const std::string name = required(prop, "id");
+      if (name.starts_with("network/"))
+        fail(prop, fmt::format("the setting {} changes what links carry", in_quotes(name)),
+             "remove it, and write the bandwidths and latencies that messages get");
+    }
   }
 
   void read_zone(const Node& zone) {
@@ -283,7 +306,8 @@ class Reader {
   }
   void read_host(const Node& node) {
     check_attributes(node, {"id", "speed", "core", "speed_file", "availability_file", "state_file",
-                            "coordinates", "pstate"});
+                            "coordinates", "pstate", "availability", "state"});
+    expect_available(node);
     (void)required(node, "speed");
     refuse_traces(node, {"speed_file", "availability_file", "state_file"});
     expect_props_only(node);
@@ -310,7 +334,8 @@ class Reader {
   }
   void read_link(const Node& node) {
     check_attributes(node, {"id", "bandwidth", "latency", "sharing_policy", "bandwidth_file",
-                            "latency_file", "state_file"});
+                            "latency_file", "state_file", "state"});
+    expect_available(node);
     refuse_traces(node, {"bandwidth_file", "latency_file", "state_file"});
     expect_props_only(node);
     const std::string name = name_of(node, "id");

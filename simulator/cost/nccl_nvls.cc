@@ -61,15 +61,19 @@ std::optional<NcclNvls> nccl_nvls(const NcclModel& model, const models::Cluster&
   const std::size_t row = is_blackwell ? 2 : 1;
   const Switches& switches = is_blackwell ? blackwell_switches : hopper_switches;
   NcclNvls nvls;
-  nvls.channels = gpus;
+  // A channel has a GPU at its head; the switches take so many (NCCL_MAX_NVLS_ARITY).
+  constexpr int most_heads = 32;
+  nvls.channels = std::min(gpus, most_heads);
   nvls.port_gbps = cluster.intra.line_rate.value.value() / giga *
                    (is_blackwell ? tables.link_share.blackwell : tables.link_share.hopper);
   const double through_switch =
-      fastest_within(tables.search.intra_gbps[row], nvls.port_gbps / gpus);
-  nvls.intra_gbps = 2 * switches.efficiency * (gpus - 1.0) / gpus * through_switch;
+      fastest_within(tables.search.intra_gbps[row], nvls.port_gbps / nvls.channels);
+  nvls.intra_gbps =
+      2 * switches.efficiency * (nvls.channels - 1.0) / nvls.channels * through_switch;
   nvls.latency = node_latency;
   if (nodes > 1) {
-    const double nics = cluster.nic.line_rate.value.value() / giga * cluster.nics_per_node / gpus;
+    const double nics =
+        cluster.nic.line_rate.value.value() / giga * cluster.nics_per_node / nvls.channels;
     nvls.network_gbps = fastest_within(tables.search.inter_gbps[row], nics);
     const double most = nodes == 2 ? switches.most_two_nodes : switches.most_more_nodes;
     nvls.inter_gbps = std::min((nodes == 2 ? 2 : 1) * nvls.network_gbps, most);

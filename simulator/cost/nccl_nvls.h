@@ -2,7 +2,7 @@
 // and NVLSTree, a tree between nodes whose switches do so (src/graph/tuning.cc, ncclTopoTuneModel;
 // src/graph/search.cc; key "NCCL tuning" in docs/sources.md). Beside nccl_model.h, as plain numbers.
 //
-// With g GPUs in each of N nodes there are C = g channels of `intra` GB/s through the switch and of
+// With g GPUs in each of N nodes there are C = min(g, 32) channels of `intra` GB/s through the switch and of
 // `inter` GB/s between nodes, each the fastest of the search's speeds that ports and NICs carry:
 //   bus bandwidth = C min(2 e (C-1)/C intra, k inter, most a channel)
 // e is 0.85 on Hopper and 0.74 on Blackwell; k is 2 between two nodes and 1 between more; the second

@@ -475,6 +475,35 @@ TEST(NcclLog, ProcessGroupsAloneAreTold) {
   EXPECT_EQ(imported.machine->gpus_per_node, 4);
 }
 
+// 72 ranks on 18 hosts are one node where the switches join them (MNNVL 1), and 18 where they do not.
+TEST(NcclLog, AnNvlinkDomainOfSeveralHostsIsOneNode) {
+  const auto imported_with = [](int mnnvl) {
+    std::vector<std::string> lines;
+    for (int rank = 0; rank < 72; ++rank)
+      lines.push_back(fmt::format(
+          "tray-{0}:1{1}:1 [{2}] NCCL INFO comm 0x1 rank {1} nRanks 72 nNodes {3} localRanks {4} "
+          "localRank {5} MNNVL {6}",
+          rank / 4, rank, rank % 4, mnnvl == 1 ? 1 : 18, mnnvl == 1 ? 72 : 4,
+          mnnvl == 1 ? rank : rank % 4, mnnvl));
+    return import_text(ImportFormat::nccl_log, log_of(lines), "file", nullptr);
+  };
+  const Imported wide = imported_with(1);
+  EXPECT_EQ(wide.machine->nodes, 1);
+  EXPECT_EQ(wide.machine->gpus_per_node, 72);
+  EXPECT_EQ(wide.machine->hosts_per_node, 18);
+  EXPECT_EQ(wide.machine->inside, Inside::nvlink);
+  const std::string yaml =
+      cluster_description(*wide.machine,
+                          {.file = "file", .name = "rack", .device = "gb200", .intra = "nvlink5"})
+          .yaml;
+  EXPECT_THAT(yaml,
+              HasSubstr("ranks_per_node: 72\nhosts_per_node: 18  # one NVLink domain (MNNVL)"));
+  const Imported apart = imported_with(0);
+  EXPECT_EQ(apart.machine->nodes, 18);
+  EXPECT_EQ(apart.machine->gpus_per_node, 4);
+  EXPECT_EQ(apart.machine->hosts_per_node, 1);
+}
+
 TEST(NcclLog, HivesOfXgmiAreNoPciExpress) {
   const auto tree = [](int hive) {
     std::vector<std::string> lines;

@@ -148,8 +148,25 @@ TEST(ImportProfile, NodesComeFromTheUserWhereTheFileIsSilent) {
   EXPECT_EQ(test::error_of([&] { return imported(told, context).profile; }),
             "--nodes: 5, and run.txt says 2; leave it out");
   context.nodes = 1;
-  EXPECT_EQ(test::error_of([&] { return imported(told, context).profile; }),
-            "--intra: 1, and run.txt says 2; leave it out");
+  EXPECT_EQ(
+      test::error_of([&] { return imported(told, context).profile; }),
+      "--intra: one node, and run.txt lists 2 hosts; leave it out; where NVLink joins hosts, give "
+      "--cluster with its hosts_per_node");
+}
+
+// Two hosts of one NVLink domain are one node of its cluster.
+TEST(ImportProfile, HostsOfANodeAreCountedTogether) {
+  ImportContext context;
+  context.hosts_per_node = 2;
+  EXPECT_FALSE(
+      imported("nccl_tests/2.13-half-two-nodes.txt", context).profile.curves.at(0).between_nodes);
+  context.nodes = 1;
+  EXPECT_FALSE(
+      imported("nccl_tests/2.13-half-two-nodes.txt", context).profile.curves.at(0).between_nodes);
+  context.nodes = 2;
+  EXPECT_EQ(test::error_of(
+                [&] { return imported("nccl_tests/2.13-half-two-nodes.txt", context).profile; }),
+            "--nodes: 2, and run.txt says 1; leave it out");
 }
 
 TEST(ImportProfile, WhatRunsDifferByIsInTheCurvesResidual) {

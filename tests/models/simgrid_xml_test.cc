@@ -110,8 +110,16 @@ TEST(SimGridXml, FaultsOfTheFile) {
   EXPECT_EQ(whole("<platform version=\"4.1\"/>"),
             "p.xml:1:1: <platform> is empty; add a <zone> or a <cluster>");
   EXPECT_EQ(error_of("<config id=\"General\"/>"),
-            "p.xml:2:1: <config> in <platform> is not supported; write one zone of routing Full "
-            "with <host>, <link> and <route>, or one flat <cluster>");
+            "p.xml:1:1: <platform> is empty; add a <zone> or a <cluster>");
+  EXPECT_EQ(
+      error_of("<config><prop id=\"network/latency-factor\" value=\"2\"/></config>\n" +
+               cluster("0")),
+      "p.xml:2:9: the setting 'network/latency-factor' changes what links carry; remove it, and "
+      "write the bandwidths and latencies that messages get");
+  EXPECT_EQ(
+      error_of(
+          "<zone id=\"z\" routing=\"Full\">\n<host id=\"a\" speed=\"1f\" state=\"OFF\"/></zone>"),
+      "p.xml:3:1: a <host> that is not all there; leave it out: platforms are constant here");
   EXPECT_EQ(error_of(cluster("0") + "\n" + cluster("1")),
             "p.xml:3:1: more than one part in <platform>; nested zones are not supported: write "
             "one zone of routing Full");
