@@ -217,7 +217,7 @@ class Against(CommandTest):
             (("--against", good, "--ranks", "8"), f"--ranks: 8, and the all-reduces in {good} are of fp32 over 16 ranks; leave it out"),
             (("--against", good, "--dtype", "fp16"), f"--dtype: fp16, and the all-reduces in {good} are of fp32 over 16 ranks; leave it out"),
             (("--against", str(two)), "all-reduces of fp16 over 16 ranks, fp32 over 16 ranks; choose one with --dtype or --ranks"),
-            (("--against", one_node), f"--cluster: 16 ranks of h200-ndr are on 2 nodes, and those of {one_node} on 1; give the cluster that was measured"),
+            (("--against", one_node), f"--cluster: 16 ranks of h200-ndr are on 2 hosts, and those of {one_node} on 1; give the cluster that was measured"),
             (("--against", good, "--size", "8-1KiB"), f"--size: nothing from 8 B to 1 KiB was measured; {good} has 1 MiB to 1 MiB"),
             (("--against", good, "--cluster", "sony-abci", "--fail-below", "x"), "--fail-below: "),
             (("--against", good, "--fail-below", "0%"), "--fail-below: "),

@@ -60,7 +60,7 @@ TEST(Catalog, EveryFigureNamesItsSourceAndLiesInItsInterval) {
     check_figure(link.latency, entry.name);
     EXPECT_LE(link.bandwidth.high, link.line_rate.value) << entry.name;
   }
-  ASSERT_EQ(catalog_clusters().size(), 11u);
+  ASSERT_EQ(catalog_clusters().size(), 12u);
   for (const CatalogEntry& entry : catalog_clusters())
     EXPECT_FALSE(catalog_cluster(entry.name).source.empty());
 }
@@ -172,6 +172,16 @@ TEST(Placement, RanksMustFit) {
             }),
             "4096 ranks do not fit cluster jizhi-p40; choose 1 to 2048 (256 nodes x 8 ranks)");
   EXPECT_THROW(check_ranks(jizhi, 0), InputError);
+}
+
+// A rack of 18 hosts is one node; what lists hosts counts 18 of them.
+TEST(Placement, HostsOfANode) {
+  const Cluster rack = catalog_cluster("gb200-nvl72");
+  EXPECT_EQ(used_nodes(rack, 72), 1);
+  EXPECT_EQ(used_hosts(rack, 72), 18);
+  EXPECT_EQ(used_nodes(rack, 73), 2);
+  EXPECT_EQ(used_hosts(rack, 73), 19);
+  EXPECT_EQ(used_hosts(catalog_cluster("h200-ndr"), 16), 2);
 }
 
 }  // namespace
