@@ -65,18 +65,19 @@ Imported NcclTestsRows::finish(const std::string& version, NcclTestsRun run,
     }
   }
   for (auto& [kind, curve] : curves_) {
-    const auto& [type, operation] = kind;
+    const std::string& type = kind.first;
+    const std::string& operation = kind.second;
     curve.ranks = run.ranks;
     curve.nodes = run.nodes;
     curve.wire = wire_of(type);
-    const auto leave_out = [&](const std::string& why) {
-      imported.remarks.push_back(fmt::format("rows of {} {} are left out, {}: {}", type, operation,
-                                             why, curve.samples.size()));
+    const auto leave_out = [&, samples = curve.samples.size()](std::string_view why) {
+      imported.remarks.push_back(
+          fmt::format("rows of {} {} are left out, {}: {}", type, operation, why, samples));
     };
     if (!curve.wire) {
       leave_out("because gradients travel as float, half or bfloat16");
     } else if (const std::string chosen = reduction_of(type); operation != chosen) {
-      leave_out("because there are rows of " + type + ' ' + chosen);
+      leave_out(fmt::format("because there are rows of {} {}", type, chosen));
     } else {
       imported.curves.push_back(std::move(curve));
     }
