@@ -76,6 +76,8 @@ calibration::ImportContext context_of(const Options& options, const models::Netw
   constexpr int usual_batch = 64;
   context.batch_per_rank =
       job::optional_count("--batch", options.batch, most).value_or(usual_batch);
+  context.is_batch_given = !options.batch.empty();
+  context.is_of_catalogue = !options.model.empty() && !job::names_a_file(options.model);
   context.ranks = job::optional_count("--ranks", options.ranks, most).value_or(0);
   if (!options.wire.empty())
     context.wire =

@@ -121,7 +121,17 @@ int batch_of(const ImportedThroughput& throughput, const ImportContext& context)
                      fmt::format("{}, among which a batch of {:.0f} cannot be shared evenly",
                                  context.ranks, throughput.global_batch),
                      "give the ranks of the run");
+  if (context.is_batch_given && batch != context.batch_per_rank)
+    throw InputError({"--batch"},
+                     fmt::format("{}, and {} says {:.0f} of {} ranks", context.batch_per_rank,
+                                 context.file, batch, context.ranks),
+                     "leave it out");
   return static_cast<int>(batch);
+}
+
+// "resnet" of "resnet50", and of "resnet".
+std::string_view family_of(std::string_view name) {
+  return name.substr(0, name.find_first_of("0123456789-_"));
 }
 
 void add_throughput(models::Profile& profile, const Imported& imported,
@@ -131,6 +141,13 @@ void add_throughput(models::Profile& profile, const Imported& imported,
         {context.file},
         "the throughput of " + in_quotes(throughput.benchmark) + ", and no network that it is of",
         "give --model, as in --model resnet50");
+  if (context.is_of_catalogue && !throughput.benchmark.empty() &&
+      family_of(throughput.benchmark) != family_of(context.network))
+    throw InputError(
+        {"--model"},
+        fmt::format("{}, and {} is a run of {}", context.network, context.file,
+                    in_quotes(throughput.benchmark)),
+        "give the network that it trained, by a YAML file where the catalogue has none");
   if (context.ranks == 0)
     throw InputError({context.file}, "it does not say on how many ranks the run was",
                      "give --ranks");

@@ -21,6 +21,8 @@ struct ImportContext {
   std::string network;  // whose layers were timed
   models::Precision precision = models::Precision::fp32;
   int batch_per_rank = 0;
+  bool is_batch_given = false;                // by the user; else it is what is usual
+  bool is_of_catalogue = false;               // the network, so that its name says what it is
   int ranks = 0;                              // 0: as the file says
   std::optional<models::WireType> wire = {};  // likewise
   std::string library = {};                   // likewise

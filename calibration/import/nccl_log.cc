@@ -382,6 +382,7 @@ class Reader {
     if (!by_host.empty()) {
       for (const auto& [name, nic] : by_host.begin()->second) machine.nics.push_back(nic);
     }
+    if (socket) leave_out_virtual(machine.nics, imported);
     if (!socket && !merged_.empty()) merge(merged_.begin()->second, machine.nics, imported);
     // The tree has the rates of NICs, by numbers instead of names.
     if (!nets_.empty()) {
@@ -404,6 +405,25 @@ class Reader {
     if (direct_ > 0 && staged_ > 0)
       imported.remarks.push_back(fmt::format(
           "{} of {} connections between nodes are without GPUDirect", staged_, direct_ + staged_));
+  }
+
+  // Interfaces of Linux that are no cable of the cluster's: Wi-Fi, tunnels, bridges and what containers have.
+  static void leave_out_virtual(std::vector<ImportedNic>& nics, Imported& imported) {
+    constexpr std::array<std::string_view, 14> beginnings = {
+        "wl",    "tun",  "tap", "wg",      "ppp",  "docker",    "br-",
+        "virbr", "veth", "cni", "flannel", "cali", "tailscale", "zt"};
+    const auto is_virtual = [&](const ImportedNic& nic) {
+      return std::any_of(beginnings.begin(), beginnings.end(), [&](std::string_view beginning) {
+        return nic.name.starts_with(beginning);
+      });
+    };
+    if (std::all_of(nics.begin(), nics.end(), is_virtual)) return;
+    std::erase_if(nics, [&](const ImportedNic& nic) {
+      if (!is_virtual(nic)) return false;
+      imported.remarks.push_back(fmt::format(
+          "{} is Wi-Fi, a tunnel or of containers, and does not count as a NIC", nic.name));
+      return true;
+    });
   }
 
   // Puts each virtual NIC in the place of its parts.

@@ -462,6 +462,19 @@ TEST(NcclLog, MergedNicsCountOnce) {
   EXPECT_EQ(imported.machine->nics[0].kind, NicKind::infiniband);
 }
 
+TEST(NcclLog, TunnelsAndWifiAreNoNics) {
+  const std::string text =
+      log_of({"a:1:1 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0> [1]wlp2s0:10.0.1.1<0> "
+              "[2]tun0:10.8.0.1<0>",
+              "a:1:1 [0] NCCL INFO Using network Socket", init_line("a", 1, 0, 2, 0, "0x9"),
+              init_line("b", 2, 1, 2, 0, "0x9")});
+  const Imported imported = import_text(ImportFormat::nccl_log, text, "file", nullptr);
+  ASSERT_EQ(imported.machine->nics.size(), 1u);
+  EXPECT_EQ(imported.machine->nics[0].name, "eth0");
+  EXPECT_THAT(imported.remarks, Contains(HasSubstr("tun0 is Wi-Fi, a tunnel or of containers")));
+  EXPECT_THAT(imported.remarks, Contains(HasSubstr("wlp2s0 is Wi-Fi")));
+}
+
 // Four processes on each of two hosts, of which the log has groups of two.
 TEST(NcclLog, ProcessGroupsAloneAreTold) {
   std::vector<std::string> lines;

@@ -195,6 +195,28 @@ TEST(ImportProfile, WhatRunsDifferByIsInTheCurvesResidual) {
   EXPECT_NEAR(residual(run + run + slow), std::hypot(residual(run), spread), 1e-3);
 }
 
+// A log of MLPerf says what it trained, and how large its batch was.
+TEST(ImportProfile, OptionsContradictNoLogOfMlperf) {
+  ImportContext context;
+  context.ranks = 8;
+  context.network = "resnet50";
+  context.is_of_catalogue = true;
+  const char* const log = "mlperf/0.6-resnet-mll.log";
+  EXPECT_EQ(imported(log, context).profile.throughputs.at(0).batch_per_rank, 416);
+  context.is_batch_given = true;
+  context.batch_per_rank = 7;
+  EXPECT_EQ(test::error_of([&] { return imported(log, context).profile; }),
+            "--batch: 7, and run.txt says 416 of 8 ranks; leave it out");
+  context.batch_per_rank = 416;
+  context.network = "bert-large";
+  EXPECT_EQ(
+      test::error_of([&] { return imported(log, context).profile; }),
+      "--model: bert-large, and run.txt is a run of 'resnet'; give the network that it trained, by "
+      "a YAML file where the catalogue has none");
+  context.is_of_catalogue = false;  // a file may call its ResNet as it likes
+  EXPECT_EQ(imported(log, context).profile.throughputs.size(), 1u);
+}
+
 TEST(ImportProfile, OfATraceNeedsANetwork) {
   EXPECT_EQ(test::error_of([] { return imported("kineto/1.8-operators.json").profile; }),
             "run.txt: a trace of torch.profiler, and no network to find in it; give --model, as in "
