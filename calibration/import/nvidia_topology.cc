@@ -164,14 +164,8 @@ class Matrix {
     while (gpus_ < columns_.size() && is_gpu(columns_[gpus_])) ++gpus_;
   }
 
-  // A row of a NIC, behind those of the GPUs: its cells are its paths to all devices.
-  void read_nic_row(const Words& row, int line) {
-    const std::size_t index = gpus_ + nic_rows_.size();
-    if (index >= columns_.size())
-      throw InputError({file_, line},
-                       fmt::format("the row of {}, where the header has {} NICs", in_quotes(row[0]),
-                                   columns_.size() - gpus_),
-                       "give the matrix as nvidia-smi prints it");
+  // A row has the name of its column, and a cell for each.
+  void check_row(const Words& row, std::size_t index, int line) const {
     if (row[0] != columns_[index])
       throw InputError({file_, line}, "the row of " + in_quotes(row[0]),
                        "that of " + columns_[index] + " is due here");
@@ -180,6 +174,17 @@ class Matrix {
           {file_, line},
           fmt::format("{} cells, where the header has {}", row.size() - 1, columns_.size()),
           "give the matrix as nvidia-smi prints it");
+  }
+
+  // A row of a NIC, behind those of the GPUs: its cells are its paths to all devices.
+  void read_nic_row(const Words& row, int line) {
+    const std::size_t index = gpus_ + nic_rows_.size();
+    if (index >= columns_.size())
+      throw InputError({file_, line},
+                       fmt::format("the row of {}, where the header has {} NICs", in_quotes(row[0]),
+                                   columns_.size() - gpus_),
+                       "give the matrix as nvidia-smi prints it");
+    check_row(row, index, line);
     std::vector<Cell> cells;
     for (std::size_t i = 0; i < columns_.size(); ++i)
       cells.push_back(row[i + 1] == "X" ? Cell{} : cell(row[i + 1], line));
@@ -187,14 +192,7 @@ class Matrix {
   }
 
   void read_row(const Words& row, int line) {
-    if (row[0] != columns_[rows_.size()])
-      throw InputError({file_, line}, "the row of " + in_quotes(row[0]),
-                       "that of " + columns_[rows_.size()] + " is due here");
-    if (row.size() < columns_.size() + 1)
-      throw InputError(
-          {file_, line},
-          fmt::format("{} cells, where the header has {}", row.size() - 1, columns_.size()),
-          "give the matrix as nvidia-smi prints it");
+    check_row(row, rows_.size(), line);
     std::vector<Cell> cells;
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       const std::string_view word = row[i + 1];
