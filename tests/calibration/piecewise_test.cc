@@ -184,6 +184,11 @@ RC_GTEST_PROP(FitProperty, ScalesWithTime, ()) {
     RC_ASSERT(doubled.pieces[i].alpha.value == fit.pieces[i].alpha.value * factor);
     RC_ASSERT(doubled.pieces[i].alpha.high == fit.pieces[i].alpha.high * factor);
     RC_ASSERT(doubled.pieces[i].beta.low == fit.pieces[i].beta.low * factor);
+    // A flat piece stays flat, and has no ratio.
+    if (fit.pieces[i].beta.value == SecondsPerByte{0}) {
+      RC_ASSERT(thousandth.pieces[i].beta.value == SecondsPerByte{0});
+      continue;
+    }
     RC_ASSERT(std::abs(thousandth.pieces[i].beta.value / fit.pieces[i].beta.value - 1e-3) < 1e-9);
   }
 }
