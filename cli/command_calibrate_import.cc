@@ -372,8 +372,8 @@ void add_calibrate_import(Command& calibrate) {
   command.add_option("file", options->file, "What the tool wrote").value("FILE");
   command
       .add_option("--format", options->format,
-                  "nccl-tests, osu, imb, torch-bench, kineto, horovod, mlperf, nvidia-topo, "
-                  "nccl-topology or nccl-log; by default what the file looks like")
+                  fmt::format("{}; by default what the file looks like",
+                              fmt::join(calibration::import_format_names(), ", ")))
       .value("auto|NAME");
   command
       .add_option("--model", options->model,

@@ -66,8 +66,8 @@ Table table_of(const NcclModel& model, const std::optional<NcclNvls>& nvls,
     }
     if (nvls) cells.push_back(cell(nvls->time(model.ranks(), size), in_switches));
     cells.push_back(fmt::format("{}", in_switches ? nvls->channels : choice.channels));
-    cells.push_back(paceline::to_text(simulator::bus_bandwidth(
-        model.ranks(), size, in_switches ? nvls->time(model.ranks(), size) : choice.time)));
+    const Seconds least = in_switches ? nvls->time(model.ranks(), size) : choice.time;
+    cells.push_back(paceline::to_text(simulator::bus_bandwidth(model.ranks(), size, least)));
     table.add(std::move(cells));
   }
   return table;
@@ -88,8 +88,10 @@ std::string to_text(const NcclModel& model, const std::optional<NcclNvls>& nvls,
                       graph_text(model, NcclAlgorithm::tree), model.communicator_channels());
   text += table_of(model, nvls, sizes).blocks(width);
   text += fmt::format(
-      "\ntimes in us, by {}: what another program expects, which knows no switches of a fabric; "
-      "what it then takes is paceline time nccl's to predict\n* what NCCL chooses: the least; . is "
+      "\ntimes in us, by {}: what another program expects, not our engine's prediction, and no "
+      "measurement; NCCL knows no switches of a fabric, and paceline time nccl predicts what its "
+      "choice "
+      "takes there\n* what NCCL chooses: the least; . is "
       "not used; busbw as nccl-tests defines it\n"
       "source: {}\n",
       described(model.tables()), model.tables().source);

@@ -1,8 +1,6 @@
 // Tests: tests/calibration/import_imb_test.cc.
 #include "calibration/import/imb.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -14,8 +12,6 @@ namespace paceline::calibration {
 namespace {
 
 using Words = std::vector<std::string_view>;
-
-constexpr double most_processes = 1e6;
 
 class Reader {
  public:
@@ -55,11 +51,7 @@ class Reader {
     } else if (row.size() > 2 && row[1] == "Benchmarking") {
       begin(printable(row[2]));
     } else if (row.size() > 3 && row[1] == "#processes" && row[2] == "=" && curve_) {
-      const std::optional<double> processes = number(row[3]);
-      if (!processes || !is_whole_number(row[3]) || *processes < 1 || *processes > most_processes)
-        throw InputError({file_, line}, in_quotes(row[3]) + " is no number of processes",
-                         "give the output as it is");
-      curve_->ranks = Count::of(static_cast<int>(*processes));
+      curve_->ranks = Count::of(count_cell(row[3], "processes", file_, line));
     } else if (row[0] == "#bytes") {
       columns_ = row.size();
       time_column_ = 0;
@@ -91,12 +83,8 @@ class Reader {
   }
 
   void read_row(const Words& row, int line) {
-    if (row.size() != columns_)
-      throw InputError({file_, line},
-                       fmt::format("{} columns, where the header has {}", row.size(), columns_),
-                       "give the output as it is");
-    if (++rows_ > most_table_rows)
-      throw InputError({file_, line}, "there are more than 100000 rows", "give fewer");
+    if (row.size() != columns_) throw wrong_columns(row.size(), columns_, {file_, line});
+    count_row(rows_, {file_, line});
     const Bytes bytes = size_cell(row[0], file_, line);
     if (bytes == Bytes{0} && curve_->kind == models::CurveKind::all_reduce) return;
     curve_->samples.push_back({bytes, time_cell(row[time_column_], 1e-6, file_, line)});
@@ -115,17 +103,14 @@ class Reader {
 }  // namespace
 
 bool looks_like_imb(std::string_view text) {
-  constexpr std::size_t head = 1 << 16;
-  text = text.substr(0, head);
+  text = head_of(text);
   return text.find("t_avg[usec]") != std::string_view::npos ||
          (text.find("Intel(R) MPI Benchmarks") != std::string_view::npos &&
           text.find("#processes") != std::string_view::npos);
 }
 
 Imported parse_imb(std::string_view text, const std::string& file) {
-  Reader reader(file);
-  for (const TextLine& line : text_lines(text, file)) reader.read(line);
-  return reader.finish();
+  return read_lines<Reader>(text, file);
 }
 
 }  // namespace paceline::calibration

@@ -17,8 +17,8 @@ namespace paceline::calibration {
 
 [[nodiscard]] bool looks_like_imb(std::string_view text);
 
-// Throws InputError (with the line) if there is no such table, a row does not have the columns of its
-// header, a cell is no number, or there are more than 100,000 rows. O(text).
+// Throws InputError (with the line) if the text has no such table, if a row does not have the columns of
+// its header, if a cell is no number, or after 100,000 rows. O(text).
 [[nodiscard]] Imported parse_imb(std::string_view text, const std::string& file);
 
 }  // namespace paceline::calibration

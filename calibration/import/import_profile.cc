@@ -17,7 +17,8 @@ std::string tool_of(const Imported& imported) {
   return imported.tool + (imported.version.empty() ? "" : " " + imported.version);
 }
 
-// What the file tells of a number, or the user (0: nothing).
+// The number that the file states, or else the user; 0 where neither does. Throws InputError if the user
+// contradicts the file.
 int told(const Count& count, int given, const std::string& option, const std::string& what,
          const std::string& file) {
   if (given > 0 && !count.allows(given))

@@ -325,9 +325,7 @@ bool looks_like_mlperf(std::string_view text) {
 }
 
 Imported parse_mlperf(std::string_view text, const std::string& file) {
-  Reader reader(file);
-  for (const TextLine& line : text_lines(text, file)) reader.read(line);
-  return reader.finish();
+  return read_lines<Reader>(text, file);
 }
 
 }  // namespace paceline::calibration

@@ -356,7 +356,8 @@ class Reader {
     machine.nvlink_generation = counts.begin()->second;
   }
 
-  // Of AMD's GPUs that XGMI joins: how many are in the first one's hive, and whether that is all.
+  // How many of AMD's GPUs XGMI joins in the largest hive, and whether all GPUs are in it. Nothing where
+  // the log shows no XGMI.
   [[nodiscard]] std::optional<std::pair<std::size_t, bool>> hives() const {
     if (tree_gpus_.empty()) return std::nullopt;
     const auto& gpus = tree_gpus_.begin()->second;
@@ -483,9 +484,7 @@ bool looks_like_nccl_log(std::string_view text) {
 }
 
 Imported parse_nccl_log(std::string_view text, const std::string& file) {
-  Reader reader(file);
-  for (const TextLine& line : text_lines(text, file)) reader.read(line);
-  return reader.finish();
+  return read_lines<Reader>(text, file);
 }
 
 }  // namespace paceline::calibration

@@ -91,7 +91,9 @@ void read_rank(const Words& row, NcclTestsDevices& table) {
       text += (text.empty() ? "" : " ") + std::string(*at);
     return text;
   };
-  table.add(static_cast<int>(*number(row[1])), after("on", 1), after("device", 2));
+  // The tests of NCCL 1 are one process, and so on one host.
+  table.add(static_cast<int>(*number(row[1])), rank ? after("on", 1) : "this process",
+            after("device", 2));
 }
 
 // How far apart several runs are, at the size where they differ most.
@@ -217,10 +219,7 @@ class Reader {
     const Columns& columns = *run_.columns;
     const std::size_t extra = columns.timestamp ? 2 : 0;
     if (row.size() < columns.count || row.size() > columns.count + extra)
-      throw InputError(
-          {file_, line},
-          fmt::format("{} columns, where the header has {}", row.size(), columns.count),
-          "give the output as it is");
+      throw wrong_columns(row.size(), columns.count, {file_, line});
     const std::string_view root = columns.root == none ? "-1" : row[columns.root];
     if (row[columns.operation] == "none" || root != "-1") {
       refuse({{file_, line},
@@ -260,17 +259,14 @@ class Reader {
 
 bool looks_like_nccl_tests(std::string_view text) {
   if (looks_like_nccl_tests_json(text)) return true;
-  constexpr std::size_t head = 1 << 16;
-  text = text.substr(0, head);
+  text = head_of(text);
   return text.find("algbw") != std::string_view::npos &&
          text.find("busbw") != std::string_view::npos;
 }
 
 Imported parse_nccl_tests(std::string_view text, const std::string& file) {
   if (looks_like_nccl_tests_json(text)) return parse_nccl_tests_json(text, file);
-  Reader reader(file);
-  for (const TextLine& line : text_lines(text, file)) reader.read(line);
-  return reader.finish();
+  return read_lines<Reader>(text, file);
 }
 
 }  // namespace paceline::calibration

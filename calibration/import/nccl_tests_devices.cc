@@ -21,33 +21,35 @@ bool NcclTestsDevices::are_multiples_of(int step) const {
                      [&](const auto& entry) { return entry.first % step == 0; });
 }
 
-int NcclTestsDevices::machines(std::vector<std::string>& remarks) const {
-  std::map<std::string, std::map<std::string, int>> of_host;
-  std::map<std::string, int> named;
+Count NcclTestsDevices::machines(std::vector<std::string>& remarks) const {
+  std::map<std::string, std::map<std::string, int>> ranks;  // by host and device
   for (const auto& [rank, device] : devices_) {
-    int& machines = named[device.host];
-    machines = std::max(machines, device.name.empty() ? 1 : ++of_host[device.host][device.name]);
+    int& count = ranks[device.host][device.name];
+    count = device.name.empty() ? 1 : count + 1;
   }
   int sum = 0;
-  for (const auto& [host, machines] : named) {
+  for (const auto& [host, devices] : ranks) {
+    int machines = 1;
+    for (const auto& [device, count] : devices) machines = std::max(machines, count);
     sum += machines;
     if (machines > 1)
       remarks.push_back(fmt::format(
           "{} machines are called {}: as many ranks are on one and the same device of it", machines,
           in_quotes(printable(host))));
   }
-  return sum;
+  return ranks.contains("") ? Count{} : Count::of(sum);
 }
 
 NcclTestsRun NcclTestsDevices::told(int per_listed) const {
   NcclTestsRun run;
   if (devices_.empty()) return run;
   std::vector<std::string> remarks;
-  run.nodes.least = machines(remarks);
+  run.nodes = machines(remarks);
   const int most = devices_.rbegin()->first;
   run.ranks.least = most + per_listed;
   const bool whole = devices_.begin()->first == 0 && most == (count() - 1) * per_listed;
   if (!whole) {
+    run.nodes.most = Count{}.most;
     run.remarks.push_back(fmt::format(
         "the list of devices was copied in part: it has {} rank{}, {}, and so tells neither ranks "
         "nor nodes",
@@ -57,7 +59,6 @@ NcclTestsRun NcclTestsDevices::told(int per_listed) const {
     return run;
   }
   run.ranks.most = run.ranks.least;
-  run.nodes.most = run.nodes.least;
   run.remarks = std::move(remarks);
   return run;
 }

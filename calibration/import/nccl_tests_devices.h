@@ -19,8 +19,8 @@ struct NcclTestsRun {
 
 class NcclTestsDevices {
  public:
-  // `device` tells devices of one machine apart: number and bus address. It is empty where the file has
-  // neither.
+  // `device` tells devices of one machine apart: number and bus address. Host and device are empty where the
+  // file does not say.
   void add(int rank, std::string_view host, std::string_view device);
   [[nodiscard]] bool empty() const { return devices_.empty(); }
   [[nodiscard]] bool repeated() const { return repeated_; }
@@ -29,7 +29,7 @@ class NcclTestsDevices {
   [[nodiscard]] bool are_multiples_of(int step) const;
 
   // `per_listed` ranks stand for each one that is listed. A list that does not begin with rank 0, or
-  // has gaps, was copied in part, and tells neither ranks nor nodes. Two ranks on one device of one host
+  // has gaps, was copied in part, and tells neither ranks nor nodes; nor does one without hosts tell nodes. Two ranks on one device of one host
   // are on two machines with one name, because NCCL refuses two ranks on a device. O(ranks).
   [[nodiscard]] NcclTestsRun told(int per_listed = 1) const;
 
@@ -38,7 +38,8 @@ class NcclTestsDevices {
     std::string host;
     std::string name;
   };
-  [[nodiscard]] int machines(std::vector<std::string>& remarks) const;
+  // That have one of the devices.
+  [[nodiscard]] Count machines(std::vector<std::string>& remarks) const;
 
   std::map<int, Device> devices_;  // by rank
   bool repeated_ = false;          // a rank is listed twice

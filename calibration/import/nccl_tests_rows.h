@@ -40,10 +40,10 @@ class NcclTestsRows {
   void check_time() const;
   // The numbers of ranks that the bandwidths allow.
   [[nodiscard]] Count ranks_of_bandwidth() const;
-  // The one of a type's reductions whose rows are taken.
+  // The reduction whose rows are taken, where a type has rows of several.
   [[nodiscard]] std::string reduction_of(const std::string& type) const;
 
-  // By type and reduction.
+  // The key is the number type and the reduction: "float" and "sum".
   std::map<std::pair<std::string, std::string>, ImportedCurve> curves_;
   std::size_t rows_ = 0;
   std::size_t empty_ = 0;

@@ -307,8 +307,7 @@ class Matrix {
 }  // namespace
 
 bool looks_like_nvidia_topology(std::string_view text) {
-  constexpr std::size_t head = 1 << 16;
-  text = text.substr(0, head);
+  text = head_of(text);
   std::size_t begin = 0;
   while (begin < text.size()) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
@@ -320,9 +319,7 @@ bool looks_like_nvidia_topology(std::string_view text) {
 }
 
 Imported parse_nvidia_topology(std::string_view text, const std::string& file) {
-  Matrix matrix(file);
-  for (const TextLine& line : text_lines(text, file)) matrix.read(line);
-  return matrix.finish();
+  return read_lines<Matrix>(text, file);
 }
 
 }  // namespace paceline::calibration

@@ -165,8 +165,7 @@ class Reader {
                        fmt::format("{} column{}, where a row has {}", row.size(),
                                    row.size() == 1 ? "" : "s", std::max<std::size_t>(columns_, 2)),
                        "give the output as it is");
-    if (++rows_ > most_table_rows)
-      throw InputError({file_, line}, "there are more than 100000 rows", "give fewer");
+    count_row(rows_, {file_, line});
     ImportedCurve& curve = imported_.curves.back();
     const Bytes bytes = size_cell(row[0], file_, line);
     if (bytes == Bytes{0} && curve.kind == models::CurveKind::all_reduce) return;
@@ -208,14 +207,11 @@ class Reader {
 }  // namespace
 
 bool looks_like_osu(std::string_view text) {
-  constexpr std::size_t head = 1 << 16;
-  return text.substr(0, head).find("# OSU ") != std::string_view::npos;
+  return head_of(text).find("# OSU ") != std::string_view::npos;
 }
 
 Imported parse_osu(std::string_view text, const std::string& file) {
-  Reader reader(file);
-  for (const TextLine& line : text_lines(text, file)) reader.read(line);
-  return reader.finish();
+  return read_lines<Reader>(text, file);
 }
 
 }  // namespace paceline::calibration

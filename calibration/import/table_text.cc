@@ -1,6 +1,8 @@
 // Tests: tests/calibration/import_nccl_tests_test.cc, tests/calibration/import_osu_test.cc.
 #include "calibration/import/table_text.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -130,6 +132,26 @@ std::optional<double> number(std::string_view word) {
 
 bool is_whole_number(std::string_view word) {
   return !word.empty() && std::all_of(word.begin(), word.end(), is_digit);
+}
+
+void count_row(std::size_t& rows, const InputPlace& place) {
+  if (++rows > most_table_rows)
+    throw InputError(place, fmt::format("there are more than {} rows", most_table_rows),
+                     "give fewer");
+}
+
+InputError wrong_columns(std::size_t found, std::size_t expected, const InputPlace& place) {
+  return {place, fmt::format("{} columns, where the header has {}", found, expected),
+          "give the output as it is"};
+}
+
+int count_cell(std::string_view word, const std::string& what, const std::string& file, int line) {
+  constexpr double most = 1e6;
+  const std::optional<double> value = number(word);
+  if (!is_whole_number(word) || !value || *value < 1 || *value > most)
+    throw InputError({file, line}, in_quotes(word) + " is no number of " + what,
+                     "give the output as it is");
+  return static_cast<int>(*value);
 }
 
 Bytes size_cell(std::string_view word, const std::string& file, int line) {

@@ -29,6 +29,20 @@ struct TextLine {
 // InputError if the text holds a NUL, as no text does.
 [[nodiscard]] std::vector<TextLine> text_lines(std::string_view text, const std::string& file);
 
+// What a reader of lines makes of a text: Reader(file), read(TextLine) for each line, finish().
+template <class Reader>
+[[nodiscard]] auto read_lines(std::string_view text, const std::string& file) {
+  Reader reader(file);
+  for (const TextLine& line : text_lines(text, file)) reader.read(line);
+  return reader.finish();
+}
+
+// The beginning of a text, by which its format is known.
+[[nodiscard]] inline std::string_view head_of(std::string_view text) {
+  constexpr std::size_t head = 1 << 16;
+  return text.substr(0, head);
+}
+
 // The words of a line, which blanks and tabs separate.
 [[nodiscard]] std::vector<std::string_view> words(std::string_view line);
 
@@ -39,6 +53,15 @@ struct TextLine {
 [[nodiscard]] std::optional<double> number(std::string_view word);
 [[nodiscard]] bool is_whole_number(std::string_view word);
 
+// Throws InputError after most_table_rows rows. `rows` are those before this one.
+void count_row(std::size_t& rows, const InputPlace& place);
+// The error of a row that has other columns than its header.
+[[nodiscard]] InputError wrong_columns(std::size_t found, std::size_t expected,
+                                       const InputPlace& place);
+// A number of ranks or processes, from 1 to 1,000,000. Throws InputError that names the line and `what` it is
+// no number of.
+[[nodiscard]] int count_cell(std::string_view word, const std::string& what,
+                             const std::string& file, int line);
 // The number of a cell. Both throw InputError that names the line, what the column is and what
 // would be right.
 [[nodiscard]] Bytes size_cell(std::string_view word, const std::string& file, int line);

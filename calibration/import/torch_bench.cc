@@ -80,11 +80,7 @@ class Reader {
     if (collective != "all_reduce")
       throw InputError({file_, line}, "this is the bandwidth of " + in_quotes(collective),
                        "give that of all_reduce");
-    const std::optional<double> ranks = number(*(over + 1));
-    if (!ranks || !is_whole_number(*(over + 1)) || *ranks < 1 || *ranks > 1e6)
-      throw InputError({file_, line}, in_quotes(*(over + 1)) + " is no number of ranks",
-                       "give the output as it is");
-    run_.ranks = Count::of(static_cast<int>(*ranks));
+    run_.ranks = Count::of(count_cell(*(over + 1), "ranks", file_, line));
   }
 
   double bandwidth(const Cells& cells, std::string_view title, int line) const {
@@ -130,8 +126,7 @@ class Reader {
 }  // namespace
 
 bool looks_like_torch_bench(std::string_view text) {
-  constexpr std::size_t head = 1 << 16;
-  text = text.substr(0, head);
+  text = head_of(text);
   for (std::size_t at = text.find("payload"); at != std::string_view::npos;
        at = text.find("payload", at + 1)) {
     const std::size_t bar = text.substr(0, at).find_last_not_of(" \t");
@@ -141,9 +136,7 @@ bool looks_like_torch_bench(std::string_view text) {
 }
 
 Imported parse_torch_bench(std::string_view text, const std::string& file) {
-  Reader reader(file);
-  for (const TextLine& line : text_lines(text, file)) reader.read(line);
-  return reader.finish();
+  return read_lines<Reader>(text, file);
 }
 
 }  // namespace paceline::calibration

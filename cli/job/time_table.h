@@ -87,8 +87,8 @@ struct TimeTable {
 struct BesideMeasured {
   calibration::SizeSpread measured;
   Figure<Seconds> predicted;
-  // Of the run that is farthest from the prediction. Nothing where the time beside it is calibrated on
-  // --measured, and so is no prediction.
+  // The verdict on the run that is farthest from the prediction. Nothing where the time beside it is
+  // calibrated on --measured, and so is no prediction.
   std::optional<calibration::Verdict> verdict;
 
   // The measured bus bandwidth of the slowest run as a share of the predicted one.

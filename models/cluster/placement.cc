@@ -82,18 +82,27 @@ std::vector<std::vector<int>> ranks_by_node(const Cluster& cluster, int ranks) {
       cluster.ranks_per_node);
 }
 
+namespace {
+
+// Groups of `size` slots that have a rank; of more ranks than are listed, as many groups as they fill.
+int used_groups(const Cluster& cluster, int ranks, int size) {
+  const auto listed = cluster.slots.size();
+  const bool is_filled =
+      listed == 0 ? cluster.placement == Placement::node_major : listed < to_size(ranks);
+  if (is_filled) return (ranks - 1) / size + 1;
+  const std::vector<int> slots =
+      slots_of_ranks(cluster.slots, cluster.placement, cluster.ranks_per_node, ranks);
+  return static_cast<int>(ranks_by_node(slots, size).size());
+}
+
+}  // namespace
+
 int used_nodes(const Cluster& cluster, int ranks) {
-  if (cluster.slots.size() < to_size(ranks)) return (ranks - 1) / cluster.ranks_per_node + 1;
-  return static_cast<int>(ranks_by_node(cluster, ranks).size());
+  return used_groups(cluster, ranks, cluster.ranks_per_node);
 }
 
 int used_hosts(const Cluster& cluster, int ranks) {
-  Cluster by_hosts;
-  by_hosts.nodes = cluster.nodes * cluster.hosts_per_node;
-  by_hosts.ranks_per_node = cluster.ranks_per_node / cluster.hosts_per_node;
-  by_hosts.slots = cluster.slots;
-  by_hosts.placement = cluster.placement;
-  return used_nodes(by_hosts, ranks);
+  return used_groups(cluster, ranks, cluster.ranks_per_node / cluster.hosts_per_node);
 }
 
 int placed_ranks(const Cluster& cluster) {

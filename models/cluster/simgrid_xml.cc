@@ -142,7 +142,8 @@ class Reader {
              "leave it out: platforms are constant here");
     }
   }
-  // What older files say of hosts and links that are there from the start.
+  // Older files state that a host or link is switched on, and which share of it is available. Only ON and 1
+  // are read, because platforms are constant here.
   void expect_available(const Node& node) const {
     const pugi::xml_attribute state = node.attribute("state");
     const pugi::xml_attribute share = node.attribute("availability");
@@ -257,7 +258,8 @@ class Reader {
     return found;
   }
 
-  // Settings of SimGrid's own. Those of its network models change what links carry, and are none of ours.
+  // Settings of SimGrid have no effect here. Those of its network models are refused, because they change
+  // what links carry.
   void check_settings(const Node& config) const {
     expect_props_only(config);
     for (const Node& prop : config.children()) {

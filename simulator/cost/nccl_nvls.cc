@@ -61,7 +61,7 @@ std::optional<NcclNvls> nccl_nvls(const NcclModel& model, const models::Cluster&
   const std::size_t row = is_blackwell ? 2 : 1;
   const Switches& switches = is_blackwell ? blackwell_switches : hopper_switches;
   NcclNvls nvls;
-  // A channel has a GPU at its head; the switches take so many (NCCL_MAX_NVLS_ARITY).
+  // Each channel has a GPU at its head, and NCCL allows at most this many heads (NCCL_MAX_NVLS_ARITY).
   constexpr int most_heads = 32;
   nvls.channels = std::min(gpus, most_heads);
   nvls.port_gbps = cluster.intra.line_rate.value.value() / giga *

@@ -28,10 +28,11 @@ struct NcclNvls {
 
   // "NVLS", between nodes "NVLSTree".
   [[nodiscard]] std::string_view name() const { return inter_gbps > 0 ? "NVLSTree" : "NVLS"; }
-  // What NCCL expects for n bytes, and whether it then takes it before rings and trees.
+  // The time that NCCL expects for n bytes.
   [[nodiscard]] Seconds time(int ranks, Bytes bytes) const {
     return latency + transfer(ranks, bytes);
   }
+  // Whether NCCL expects less of it than of the best ring or tree, and so chooses it.
   [[nodiscard]] bool is_chosen(const NcclModel& model, Bytes bytes) const;
 
   // Expected for n bytes, where links have these shares of the bandwidth that NCCL counts.

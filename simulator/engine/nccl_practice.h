@@ -94,13 +94,13 @@ class NcclPractice {
   // The share of their bandwidth that pipelines of Simple reach at this size.
   [[nodiscard]] double tree_correction(Bytes bytes) const;
 
-  // What a transfer that NCCL expects to take `own` takes.
+  // The time of a transfer for which NCCL itself expects `own`.
   [[nodiscard]] Seconds transfer(NcclAlgorithm algorithm, Seconds own, Bytes bytes) const;
 
   NcclModel model_;
   NcclModel slowed_;  // with the latencies of practice
   std::array<double, 2> eta_ = {1, 1};
-  std::array<SecondsPerByte, 2> least_ = {};  // of each byte, by the links between nodes
+  std::array<SecondsPerByte, 2> least_ = {};  // that the links between nodes need
   // In switches, where NCCL has that: what it expects, and what it takes.
   struct Switched {
     NcclNvls own;

@@ -1,6 +1,6 @@
-// What the links between nodes allow NCCL's all-reduces: NCCL knows the rates of its NICs, but no
-// switches (NVIDIA/nccl#1340, #1545). It puts the nodes of a job into the order of their first ranks,
-// whatever leaves of a fabric they are on.
+// The least time that the links between nodes need for an all-reduce by NCCL. NCCL knows the rates of its
+// NICs, but no switches (NVIDIA/nccl#1340, #1545). It puts the nodes of a job into the order of their first
+// ranks, even where neighbours are then on different leaves of a fabric.
 //
 //   ring   of n ranks on N nodes: each node sends 2 (n-1)/n of each byte to the next one
 //   tree   double binary, over nodes: half of each byte goes up each of the two trees, and comes down

@@ -295,6 +295,17 @@ TEST(NcclTestsJson, OfTwoNodes) {
   EXPECT_NEAR(curve.samples[18].time.value(), 30e-6 + 268435456 * 0.04e-9, 0.12e-3);
 }
 
+// A file without hosts has ranks, and says nothing of nodes.
+TEST(NcclTestsJson, WithoutHostsNodesAreNotTold) {
+  std::string text = golden_import("nccl_tests/2.17-json-float-two-nodes.json");
+  for (std::size_t at = text.find("\"hostname\""); at != std::string::npos;
+       at = text.find("\"hostname\""))
+    text.replace(at, 10, "\"computer\"");
+  const Imported imported = parse_nccl_tests(text, "run.json");
+  EXPECT_EQ(imported.curves.at(0).ranks, Count::of(16));
+  EXPECT_EQ(imported.curves[0].nodes, Count{});
+}
+
 // One process lists one device only, and has eight.
 TEST(NcclTestsJson, OfOneProcessWithSeveralDevices) {
   const Imported imported = parsed("2.19-json-half-one-process.json");

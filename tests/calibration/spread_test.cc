@@ -1,4 +1,4 @@
-// The spread of runs: what it is of known samples, and what scaling and order do to it.
+// The spread of known samples, and that neither the unit of time nor the order of the samples changes it.
 #include "calibration/fit/spread.h"
 
 #include <gtest/gtest.h>

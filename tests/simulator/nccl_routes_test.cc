@@ -1,5 +1,5 @@
-// What the links between nodes allow NCCL: against counts by hand, against bounds of any schedule, and
-// against the order in which nodes stand.
+// The least times of NCCL's rings and trees equal counts by hand, are no less than what every schedule
+// needs, and grow where neighbours are on different leaves.
 #include "simulator/engine/nccl_routes.h"
 
 #include <gtest/gtest.h>
