@@ -114,6 +114,11 @@ struct Strategy {
 // Throws InputError that suggests the nearest name.
 [[nodiscard]] const Strategy& strategy(std::string_view name);
 
+// The policy of the strategy's plans where `asked` is asked for: it takes the place of wait-free overlap.
+[[nodiscard]] inline Overlap overlap_of(const Strategy& strategy, std::optional<Overlap> asked) {
+  return strategy.overlap == Overlap::wait_free ? asked.value_or(strategy.overlap)
+                                                : strategy.overlap;
+}
 // Throws InputError unless the strategy's plans may have the policy.
 void check_overlap(const Strategy& strategy, Overlap overlap);
 

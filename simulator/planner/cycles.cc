@@ -91,7 +91,7 @@ models::Plan make_timed_plan(const models::Strategy& strategy, const models::Net
                              std::optional<models::Overlap> overlap, const ComputeTimes& compute,
                              BucketTimer timer) {
   models::Plan plan = models::make_plan(strategy, network.gradients, ranks, wire, thresholds);
-  if (overlap && strategy.overlap == models::Overlap::wait_free) plan.overlap = *overlap;
+  plan.overlap = models::overlap_of(strategy, overlap);
   models::check_overlap(strategy, plan.overlap);
   const models::Dispatch& dispatch = plan.dispatch;
   if (strategy.other && strategy.other->system == models::System::mg_wfbp && ranks > 1) {

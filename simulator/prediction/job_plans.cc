@@ -59,10 +59,10 @@ PlanningJob planning_job(const JobSettings& settings, const models::Strategy& st
   // share of their speed beside kernels, or beside whatever travels.
   job.slows = at.ranks > 1 && !request.compute_is_exact &&
               (!at.compute.beside_kernels_only || !through_host);
-  job.clock =
-      stream_clock(request.network, at.compute, overlap.value_or(strategy.overlap), job.slows);
-  job.earliest = stream_clock(request.network, job.slows ? at.compute.shortest() : at.compute,
-                              overlap.value_or(strategy.overlap), false);
+  const models::Overlap policy = models::overlap_of(strategy, overlap);
+  job.clock = stream_clock(request.network, at.compute, policy, job.slows);
+  job.earliest =
+      stream_clock(request.network, job.slows ? at.compute.shortest() : at.compute, policy, false);
   job.aside = bucket_aside(request.wire, at.ranks, request.precision, at.memory, at.engine.cost());
   if (at.ranks > 1) job.aside.fixed_s += at.launch.value();
   if (request.time_budget != TimeBudget::unlimited) {
@@ -94,7 +94,7 @@ TuningJob tuning_job(const JobSettings& settings, std::optional<models::Overlap>
   const models::Strategy& strategy = models::tuned_strategy();
   TuningJob job{planning_job(settings, strategy, overlap, false, at),
                 planning_timers(at),
-                overlap.value_or(strategy.overlap),
+                models::overlap_of(strategy, overlap),
                 streams,
                 {},
                 {},
