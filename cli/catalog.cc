@@ -30,7 +30,10 @@ std::vector<CatalogEntry> entries(const Range& range, Describe describe) {
 // What a device, a link or a cluster is beside its description, for those who choose one.
 std::string facts_of_device(const std::string& name) {
   const models::Device device = models::catalog_device(name);
-  std::string facts = simulator::is_gpu(device) ? "GPU" : "processor";
+  std::string facts = simulator::is_gpu(device)            ? "GPU"
+                      : simulator::has_collectives(device) ? "accelerator"
+                                                           : "processor";
+  if (device.year) facts += fmt::format(", {}", *device.year);
   if (device.cooling == models::Cooling::geforce) facts += ", geforce cooling";
   if (device.power) facts += ", " + to_text(device.power->value);
   return facts;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/base/document.h"
+#include "models/cluster/cluster.h"
 
 namespace paceline::cli {
 
@@ -24,6 +25,8 @@ struct CatalogList {
 
 // Writes what catalog() returns.
 [[nodiscard]] const Document<std::vector<CatalogList>>& catalog_document();
+// Writes the clusters of `paceline show clusters`.
+[[nodiscard]] const Document<std::vector<models::Cluster>>& clusters_document();
 // A record for each entry: list, name, description.
 [[nodiscard]] std::string to_csv(std::span<const CatalogList> lists);
 

@@ -17,6 +17,7 @@ void add_show(Command& app);
 void add_show_dag(Command& show);        // called by add_show
 void add_show_plan(Command& show);       // called by add_show
 void add_show_schedules(Command& show);  // likewise
+void add_show_clusters(Command& show);   // likewise
 void add_show_recipes(Command& show);    // likewise
 void add_show_schema(Command& show);     // likewise
 void add_show_nccl(Command& show);       // likewise

@@ -308,6 +308,7 @@ void add_show(Command& app) {
     show_catalog(*format);
   });
 
+  add_show_clusters(show);
   add_show_plan(show);
   add_show_dag(show);
   add_show_recipes(show);

@@ -41,6 +41,7 @@ std::vector<Schema> schemas() {
                              schema<calibration::fits_document>(),
                              schema<calibration::what_if_document>(),
                              schema<catalog_document>(),
+                             schema<clusters_document>(),
                              schema<doctor::doctor_document>(),
                              schema<experiments::agreement_document>(),
                              schema<experiments::convergence_document>(),

@@ -1,88 +1,67 @@
 // Tests: tests/calibration/import_machine_test.cc.
 #include "calibration/import/gpu_names.h"
 
-#include <array>
+#include <algorithm>
+#include <vector>
+
+#include "models/cluster/catalog_parts.h"
 
 namespace paceline::calibration {
 namespace {
 
-struct Gpu {
-  std::string_view name;
-  std::string_view
-      product;  // without "NVIDIA " and the like; a product that begins with it is meant
-  std::array<std::string_view, 2> pci;
-  int compute_capability;
-  int nvlink;
-};
+const std::vector<models::Device>& devices() {
+  static const std::vector<models::Device> all = [] {
+    std::vector<models::Device> read;
+    for (const models::CatalogEntry& entry : models::catalog_devices())
+      read.push_back(models::catalog_device(entry.name));
+    return read;
+  }();
+  return all;
+}
 
-// A longer product stands before a shorter one that it begins with.
-constexpr std::array<Gpu, 22> gpus = {{
-    {"k80", "K80", {"0x102d"}, 37, 0},
-    {"m40", "M40", {"0x17fd"}, 52, 0},
-    {"titan-x", "GTX TITAN X", {"0x17c2"}, 52, 0},
-    {"p40", "P40", {"0x1b38"}, 61, 0},
-    {"gtx-1080-ti", "GTX 1080 Ti", {"0x1b06"}, 61, 0},
-    {"p100", "P100-SXM2-16GB", {"0x15f9"}, 60, 1},
-    {"p100-pcie", "P100-PCIE-16GB", {"0x15f8"}, 60, 0},
-    {"v100-32g", "V100-SXM2-32GB", {"0x1db5"}, 70, 2},
-    {"v100", "V100-SXM2-16GB", {"0x1db1"}, 70, 2},
-    {"v100-pcie", "V100-PCIE-16GB", {"0x1db4"}, 70, 0},
-    {"v100-sxm3", "V100-SXM3-32GB", {"0x1db8"}, 70, 2},
-    {"t4", "T4", {"0x1eb8"}, 75, 0},
-    {"rtx-2080-ti", "RTX 2080 Ti", {"0x1e07", "0x1e04"}, 75, 2},
-    {"titan-rtx", "TITAN RTX", {"0x1e02"}, 75, 2},
-    {"a100-80g", "A100-SXM4-80GB", {"0x20b2"}, 80, 3},
-    {"a100", "A100-SXM4-40GB", {"0x20b0"}, 80, 3},
-    {"a100-pcie", "A100-PCIE-40GB", {"0x20f1"}, 80, 3},
-    {"h100", "H100 80GB HBM3", {"0x2330"}, 90, 4},
-    {"h100-pcie", "H100 PCIe", {"0x2331"}, 90, 4},
-    {"h200", "H200", {"0x2335"}, 90, 4},
-    {"gb200", "GB200", {}, 100, 5},
-    {"b200", "B200", {"0x2901"}, 100, 5},
-}};
+template <class Condition>
+std::string first_where(Condition condition) {
+  const auto found = std::ranges::find_if(devices(), condition);
+  return found == devices().end() ? std::string() : found->name;
+}
 
 }  // namespace
 
 std::string gpu_of_product(std::string_view product) {
-  for (const std::string_view brand : {"NVIDIA ", "Tesla ", "GeForce ", "Graphics Device "}) {
+  for (const std::string_view brand :
+       {"NVIDIA ", "Tesla ", "GeForce ", "Graphics Device ", "AMD ", "Instinct "}) {
     if (product.starts_with(brand)) product.remove_prefix(brand.size());
   }
-  for (const Gpu& gpu : gpus) {
-    if (product == gpu.product) return std::string(gpu.name);
-  }
-  return {};
+  return first_where([&](const models::Device& device) {
+    return std::ranges::count(device.names.products, product) > 0;
+  });
 }
 
-std::string gpu_of_pci_device(std::string_view device) {
-  for (const Gpu& gpu : gpus) {
-    for (const std::string_view pci : gpu.pci) {
-      if (!pci.empty() && pci == device) return std::string(gpu.name);
-    }
-  }
-  return {};
+std::string gpu_of_pci_device(std::string_view number) {
+  return first_where([&](const models::Device& device) {
+    return std::ranges::count(device.names.pci, number) > 0;
+  });
 }
 
 std::string gpus_of_capability(int compute_capability) {
   std::string names;
-  for (const Gpu& gpu : gpus) {
-    if (gpu.compute_capability != compute_capability) continue;
-    names += (names.empty() ? "" : ", ") + std::string(gpu.name);
+  for (const models::Device& device : devices()) {
+    if (device.compute_capability != compute_capability) continue;
+    names += (names.empty() ? "" : ", ") + device.name;
   }
   return names;
 }
 
-int nvlink_generation(std::string_view device) {
-  for (const Gpu& gpu : gpus) {
-    if (gpu.name == device) return gpu.nvlink;
-  }
-  return 0;
+int nvlink_generation(std::string_view name) {
+  const auto found = std::ranges::find(devices(), name, &models::Device::name);
+  return found == devices().end() ? 0 : found->nvlink_generation;
 }
 
 int nvlink_generation_of_capability(int compute_capability) {
-  for (const Gpu& gpu : gpus) {
-    if (gpu.compute_capability == compute_capability && gpu.nvlink > 0) return gpu.nvlink;
-  }
-  return 0;
+  const auto found = std::ranges::find_if(devices(), [&](const models::Device& device) {
+    return device.compute_capability == compute_capability && device.nvlink_generation > 0;
+  });
+  return found == devices().end() ? 0 : found->nvlink_generation;
 }
 
 }  // namespace paceline::calibration

@@ -41,8 +41,10 @@ struct ImportedMachine {
   Inside inside = Inside::unknown;
   std::string without_nvlink;  // GPUs that have none where others have some: "GPU2"
   int nvlinks = 0;             // of each GPU
-  int nvlinks_of_pair = 0;     // where every two GPUs have as many between them
-  int nvlink_generation = 0;   // where the file tells it apart from the device
+  int nvlinks_of_pair =
+      0;  // between those two GPUs that have the fewest, where every two have some
+  int most_nvlinks_of_pair = 0;
+  int nvlink_generation = 0;  // where the file tells it apart from the device
   std::string farthest;  // the path between the two GPUs that are farthest apart: "PIX" to "SYS"
   int pcie_generation = 0;
   int pcie_width = 0;

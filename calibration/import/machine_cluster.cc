@@ -38,37 +38,76 @@ int generation_of(const ImportedMachine& machine, const std::string& device) {
   return device.empty() ? nvlink_generation_of_capability(machine.compute_capability) : 0;
 }
 
-// The link of a GPU that has fewer NVLinks than the catalogue's.
-std::string share_of(const std::string& base, int links, int all) {
-  const models::Link link = models::catalog_link(base);
-  const double share = static_cast<double>(links) / all;
-  constexpr double giga = 1e9;
-  const auto rate = [&](BytesPerSecond of) {
-    return fmt::format("{:.6g} GB/s", of.value() * share / giga);
-  };
-  const Figure<BytesPerSecond>& bandwidth = link.bandwidth;
-  return fmt::format(
-      "{{base: {}, line_rate: {}, bandwidth: {{value: {}, low: {}, high: {}, provenance: assumed, "
-      "source: \"{} of the {} NVLinks of {}\"}}}}",
-      base, rate(link.line_rate.value), rate(bandwidth.value), rate(bandwidth.low),
-      rate(bandwidth.high), links, all, base);
-}
+// Some of the NVLinks of a link of the catalogue.
+class NvlinkShare {
+ public:
+  NvlinkShare(std::string base, int all)
+      : base_(std::move(base)), all_(all), link_(link_of(base_)) {}
 
-// How many NVLinks a GPU has, where every two have `pair` between them: all that it has, if they lead
-// to a switch; else this many to each of the others.
-int links_of(int pair, int gpus, int generation) {
-  const int all = links_of_gpu[to_size(generation)];
-  if (pair < all && gpus > 2 && pair * (gpus - 1) == all) return all;
-  return pair;
+  // The link of a GPU that has this many, all of them to a switch.
+  [[nodiscard]] std::string of_gpu(int links) const {
+    if (links == all_) return base_;
+    return fmt::format("{{base: {}, line_rate: {}, bandwidth: {}}}", base_, line_rate(links),
+                       bandwidth(links, links));
+  }
+
+  // That of GPUs without a switch, of which every two have `least` to `most` between them: p ranks reach
+  // each other over p - 1 of these.
+  [[nodiscard]] std::string of_mesh(int gpus, int least, int most, int of_gpu) const {
+    std::string by_ranks;
+    for (int ranks = 2; ranks < gpus; ++ranks)
+      by_ranks += fmt::format("{}: {}, ", ranks,
+                              bandwidth((ranks - 1) * least, std::min((ranks - 1) * most, of_gpu)));
+    return fmt::format("{{base: {}, line_rate: {}, bandwidth_by_ranks: {{{}{}: {}}}}}", base_,
+                       line_rate(of_gpu), by_ranks, gpus, bandwidth(of_gpu, of_gpu));
+  }
+
+ private:
+  static models::Link link_of(const std::string& base) { return models::catalog_link(base); }
+  [[nodiscard]] std::string rate(BytesPerSecond of, int links) const {
+    constexpr double giga = 1e9;
+    return fmt::format("{:.6g} GB/s", of.value() * links / all_ / giga);
+  }
+  [[nodiscard]] std::string line_rate(int links) const {
+    return rate(link_.line_rate.value, links);
+  }
+  // `links`, and at most `most`.
+  [[nodiscard]] std::string bandwidth(int links, int most) const {
+    return fmt::format(
+        "{{value: {}, low: {}, high: {}, provenance: assumed, source: \"{} of the {} NVLinks of "
+        "{}\"}}",
+        rate(link_.bandwidth.value, links), rate(link_.bandwidth.low, links),
+        rate(link_.bandwidth.high, most), range(links, most), all_, base_);
+  }
+  static std::string range(int least, int most) {
+    return least == most ? fmt::format("{}", least) : fmt::format("{} to {}", least, most);
+  }
+
+  std::string base_;
+  int all_;
+  models::Link link_;
+};
+
+// How many NVLinks a GPU has to all others, where no switch joins them; 0 if one does, which is where every
+// two have as many between them as a GPU has in all.
+int links_of_mesh(const ImportedMachine& machine, int all) {
+  const int others = machine.gpus_per_node - 1;
+  if (machine.nvlinks_of_pair == 0 || others < 2) return 0;
+  const bool is_even = machine.nvlinks_of_pair == machine.most_nvlinks_of_pair;
+  const int links = is_even ? machine.nvlinks_of_pair * others : machine.nvlinks;
+  return links <= all ? links : 0;
 }
 
 Answer nvlink(const ImportedMachine& machine, const std::string& device) {
   int generation = generation_of(machine, device);
-  const std::string pair = machine.nvlinks_of_pair > 0
+  const bool is_even = machine.nvlinks_of_pair == machine.most_nvlinks_of_pair;
+  const std::string pair = machine.nvlinks_of_pair == 0 ? ""
+                           : is_even
                                ? fmt::format(", {} between every two", machine.nvlinks_of_pair)
-                               : "";
+                               : fmt::format(", {} to {} between every two",
+                                             machine.nvlinks_of_pair, machine.most_nvlinks_of_pair);
   // 12 links are those of generation 3 alone, and 6 between every two of many of generation 2.
-  const int stated = std::max(machine.nvlinks, machine.nvlinks_of_pair);
+  const int stated = std::max(machine.nvlinks, machine.most_nvlinks_of_pair);
   if (generation == 0 && stated == links_of_gpu[3]) generation = 3;
   if (generation == 0 && stated == links_of_gpu[2] && machine.gpus_per_node >= mesh_gpus)
     generation = 2;
@@ -80,10 +119,12 @@ Answer nvlink(const ImportedMachine& machine, const std::string& device) {
                         pair)};
   const int all = links_of_gpu[to_size(generation)];
   const std::string base = fmt::format("nvlink{}", generation);
-  const int links = machine.nvlinks > 0 ? machine.nvlinks
-                    : machine.nvlinks_of_pair > 0
-                        ? links_of(machine.nvlinks_of_pair, machine.gpus_per_node, generation)
-                        : 0;
+  const NvlinkShare share(base, all);
+  if (const int links = links_of_mesh(machine, all); links > 0)
+    return {share.of_mesh(machine.gpus_per_node, machine.nvlinks_of_pair,
+                          machine.most_nvlinks_of_pair, links),
+            fmt::format("{} NVLinks of a GPU{}, and no switch", links, pair)};
+  const int links = machine.nvlinks > 0 ? machine.nvlinks : is_even ? machine.nvlinks_of_pair : 0;
   if (links == 0)
     return {"", fmt::format(
                     "NVLink {}, and not told how many of a GPU's {} links; give --intra-link {} "
@@ -92,8 +133,7 @@ Answer nvlink(const ImportedMachine& machine, const std::string& device) {
   if (links > all)
     return {"",
             fmt::format("{} NVLinks of a GPU, and {} has {}; give --intra-link", links, base, all)};
-  return {links == all ? base : share_of(base, links, all),
-          fmt::format("{} NVLinks of a GPU{}", links, pair)};
+  return {share.of_gpu(links), fmt::format("{} NVLinks of a GPU{}", links, pair)};
 }
 
 Answer mesh(const ImportedMachine& machine) {
@@ -108,28 +148,34 @@ Answer mesh(const ImportedMachine& machine) {
           "--intra-link, or a link of your own"};
 }
 
-Answer pcie(const ImportedMachine& machine) {
-  const bool staged = machine.inside == Inside::host_memory;
-  const std::string way = staged ? "through the host's memory (SHM)"
-                          : machine.farthest.empty()
-                              ? "PCI Express"
-                              : "PCI Express, " + machine.farthest + " at the farthest";
+bool has_peer_access(const std::string& device) {
+  return device.empty() || models::catalog_device(device).has_peer_access;
+}
+
+Answer pcie(const ImportedMachine& machine, const std::string& device) {
+  const bool has_access = has_peer_access(device);
+  const bool staged = machine.inside == Inside::host_memory || !has_access;
+  const std::string way =
+      !has_access                ? fmt::format("PCI Express, and {} have no peer access", device)
+      : staged                   ? "through the host's memory (SHM)"
+      : machine.farthest.empty() ? "PCI Express"
+                                 : "PCI Express, " + machine.farthest + " at the farthest";
   constexpr int full = 16;
   if (machine.pcie_width > 0 && machine.pcie_width != full)
     return {"", fmt::format("{}, x{}: the catalogue has x16 only; give --intra-link", way,
                             machine.pcie_width)};
   const int generation = machine.pcie_generation;
   const std::string across = machine.farthest == "SYS" && generation == 3 ? "-2s" : "";
-  if (staged && (generation == 3 || generation == 4))
+  if (staged && generation >= 3 && generation <= 5)
     return {fmt::format("pcie{}-staged", generation), way};
   if (!staged && generation >= 3 && generation <= 5)
     return {fmt::format("pcie{}-x16{}", generation, across),
             way +
                 "; whether GPUs reach each other's memory is not told (nvidia-smi topo -p2p r): "
-                "where they do not, pcie3-staged or pcie4-staged"};
+                "where they do not, pcie3-staged, pcie4-staged or pcie5-staged"};
   return {"",
           fmt::format("{}, and not told of which generation: give --intra-link {}", way,
-                      staged ? "pcie3-staged or pcie4-staged"
+                      staged ? "pcie3-staged, pcie4-staged or pcie5-staged"
                              : "pcie3-x16 (pcie3-x16-2s across sockets), pcie4-x16 or pcie5-x16")};
 }
 
@@ -153,7 +199,7 @@ Answer inside(const ImportedMachine& machine, const std::string& device) {
               "that; give --intra-link, or a link of your own"};
     case Inside::pcie:
     case Inside::host_memory:
-      return pcie(machine);
+      return pcie(machine, device);
     case Inside::unknown:
       break;
   }
@@ -206,11 +252,15 @@ std::string nic_link(NicKind kind, double gbit) {
       {{NicKind::infiniband, 100}, "infiniband-edr"},
       {{NicKind::infiniband, 200}, "infiniband-hdr"},
       {{NicKind::infiniband, 400}, "infiniband-ndr"},
+      {{NicKind::infiniband, 800}, "infiniband-xdr"},
       {{NicKind::roce, 25}, "roce-25g"},
       {{NicKind::roce, 50}, "roce-50g"},
       {{NicKind::roce, 100}, "roce-100g"},
-      {{NicKind::efa, 100}, "efa-100g"},
-      {{NicKind::efa, 400}, "efa-400g"},
+      {{NicKind::roce, 200}, "roce-200g"},
+      {{NicKind::roce, 400}, "roce-400g"},
+      {{NicKind::efa, 100}, "efa-v2-100g"},
+      {{NicKind::efa, 200}, "efa-v3-200g"},
+      {{NicKind::efa, 400}, "efa-v4-400g"},
       {{NicKind::sockets, 10}, "tcp-10g"},
       {{NicKind::sockets, 25}, "tcp-25g"},
       {{NicKind::sockets, 32}, "tcp-32g"},
@@ -284,11 +334,14 @@ Answer nic(const ImportedMachine& machine, const MachineContext& context) {
     names += (i == 0 ? "" : ", ") + nics[i].name;
   if (nics.size() > shown) names += ", ...";
   std::string base = context.nic;
-  // The catalogue's links of EFA are all NICs of a node together.
-  const bool together = one_kind && first.kind == NicKind::efa;
-  if (base.empty() && one_kind)
-    base = nic_link(first.kind,
-                    first.gbit_per_s * (together ? static_cast<double>(nics.size()) : 1.0));
+  // The catalogue has the first EFA, of p3dn and p4d, as all NICs of a node together.
+  constexpr std::size_t most_together = 4;
+  const bool together = one_kind && first.kind == NicKind::efa && first.gbit_per_s == 100 &&
+                        (nics.size() == 1 || nics.size() == most_together);
+  if (base.empty() && together)
+    base = nics.size() == 1 ? "efa-100g" : "efa-400g";
+  else if (base.empty() && one_kind)
+    base = nic_link(first.kind, first.gbit_per_s);
   const std::string rate = first.gbit_per_s > 0 ? fmt::format("{:g} Gbit/s", first.gbit_per_s)
                                                 : "at a rate that is not told";
   const std::string told =

@@ -285,7 +285,8 @@ class Reader {
       machine.inside = any_switch ? Inside::nvlink_partly : Inside::pcie;
     } else if (joined == gpus_.size() * others) {
       machine.inside = Inside::nvlink;
-      if (pairs.size() == 1) machine.nvlinks_of_pair = *pairs.begin();
+      machine.nvlinks_of_pair = *pairs.begin();
+      machine.most_nvlinks_of_pair = *pairs.rbegin();
       if (totals.size() == 1) machine.nvlinks = *totals.begin();
     } else {
       machine.inside = totals.size() == 1 ? Inside::nvlink_mesh : Inside::nvlink_partly;

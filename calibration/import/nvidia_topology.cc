@@ -252,7 +252,8 @@ class Matrix {
       machine.inside = Inside::pcie;
     } else if (joined == pairs) {
       machine.inside = Inside::nvlink;
-      if (least == most) machine.nvlinks_of_pair = most;
+      machine.nvlinks_of_pair = least;
+      machine.most_nvlinks_of_pair = most;
       if (least != most && even) machine.nvlinks = links[0];
     } else {
       machine.inside = even ? Inside::nvlink_mesh : Inside::nvlink_partly;

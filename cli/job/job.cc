@@ -25,13 +25,13 @@ bool is_timed_on(const models::Strategy& strategy, const models::Cluster& cluste
                  const models::Profile* profile) {
   const auto library = strategy.library();
   return !library || simulator::has_library_curve(profile, *library) ||
-         (library == models::Library::nccl && simulator::is_gpu(cluster.device));
+         (library == models::Library::nccl && simulator::sums_by_nccl(cluster.device));
 }
 
-// Whether a table has it where nobody names strategies: what runtimes on such devices run. NCCL, which
-// sums between GPUs, has no servers.
+// Whether a table has it where nobody names strategies: what runtimes on such devices run. Libraries that
+// sum between devices have no servers.
 bool is_by_default(const models::Strategy& strategy, const models::Cluster& cluster) {
-  return strategy.traits().by_kernels || !simulator::is_gpu(cluster.device);
+  return strategy.traits().by_kernels || !simulator::has_collectives(cluster.device);
 }
 
 // The strategies that are asked for. All of them are those that run on the cluster.

@@ -92,7 +92,7 @@ std::vector<std::string> notes_of_job(const PlanExportOptions& options,
 
 simulator::ExportedText nccl_text(const Job& job, const PlanExportOptions& options,
                                   const std::string& title, const std::string& format) {
-  if (!simulator::is_gpu(job.cluster.device))
+  if (!simulator::sums_by_nccl(job.cluster.device))
     throw InputError({"--cluster"}, "NCCL does not run on " + job.cluster.device.name,
                      "give a cluster of GPUs");
   const models::Plan& plan = job.plan->plan;

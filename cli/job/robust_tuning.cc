@@ -21,7 +21,7 @@ constexpr int tuned_states = 32;
 
 // PyTorch DDP's process group is NCCL's where there are GPUs, and Gloo's elsewhere.
 std::string default_runtime(const Job& job) {
-  return simulator::is_gpu(job.cluster.device) ? "ddp" : "ddp-ring";
+  return simulator::sums_by_nccl(job.cluster.device) ? "ddp" : "ddp-ring";
 }
 
 RuntimeDefault read_default(const std::string& text) {

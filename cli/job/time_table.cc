@@ -308,7 +308,7 @@ TimeTable time_table(const TimeOptions& options, const TimeObserver& observer,
       columns.add_schedule(options.algorithm);
     }
   }
-  if (options.algorithm != "nccl" && simulator::is_gpu(table.cluster.device))
+  if (options.algorithm != "nccl" && simulator::sums_by_nccl(table.cluster.device))
     columns.add_nccl("nccl", TimedAs::nccl);
   columns.add_curve(models::Library::nccl);
   columns.add_curve(models::Library::open_mpi);

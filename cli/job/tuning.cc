@@ -195,7 +195,7 @@ const RuntimeDefaults* Tuning::kept() const {
 }
 
 void compare_with_others(Job& job) {
-  const bool is_gpu = simulator::is_gpu(job.cluster.device);
+  const bool is_gpu = simulator::sums_by_nccl(job.cluster.device);
   for (const models::Strategy& strategy : models::other_system_catalogue()) {
     const bool runs = strategy.library() ? is_gpu : strategy.traits().by_kernels;
     if (runs && !job.names_strategies &&

@@ -68,7 +68,12 @@ InputError unknown_name(std::string_view kind, std::string_view name,
     return InputError(problem, "did you mean '" + *nearest + "'?");
   }
   std::string list;
-  for (const std::string& candidate : known) list += (list.empty() ? "" : ", ") + candidate;
+  constexpr std::size_t most_listed = 400;  // characters: a line of a message
+  for (const std::string& candidate : known) {
+    if (list.size() + candidate.size() > most_listed)
+      return InputError(problem, "known: " + list + ", ...");
+    list += (list.empty() ? "" : ", ") + candidate;
+  }
   return InputError(problem, "known: " + list);
 }
 

@@ -24,7 +24,8 @@ struct Levels {
 
 void add_places(const Cluster& cluster, std::vector<Level>& levels) {
   const int g = cluster.ranks_per_node;
-  const bool by_nic = cluster.nic_use == NicUse::affinity && cluster.nics_per_node > 1;
+  // Where a place has NICs of its own, they change places with it.
+  const bool by_nic = cluster.nics_per_node > 1 && cluster.nics_per_node <= g;
   std::vector<int> parts;
   if (by_nic) parts.push_back(cluster.nics_per_node);
   if (passes_host(cluster)) {
@@ -42,8 +43,9 @@ void add_places(const Cluster& cluster, std::vector<Level>& levels) {
     levels.push_back({1, false});
     return;
   }
-  const int fixed_parts =
-      by_nic && cluster.fabric.kind == FabricKind::rail ? cluster.nics_per_node : 0;
+  const bool are_rails =
+      cluster.nic_use == NicUse::affinity && cluster.fabric.kind == FabricKind::rail;
+  const int fixed_parts = by_nic && are_rails ? cluster.nics_per_node : 0;
   for (const int count : parts) levels.push_back({g / count, count > fixed_parts});
   levels.push_back({1, true});
 }

@@ -31,6 +31,16 @@ enum class Reduction {
 // several stand side by side.
 enum class Cooling { passive, geforce };
 
+// The library of collectives of a device's vendor. Paceline has a model of NCCL alone.
+enum class VendorLibrary { nccl, rccl, hccl, xla, mpi };
+[[nodiscard]] std::string_view name(VendorLibrary library);  // "NCCL"
+
+// How other tools name a device.
+struct DeviceNames {
+  std::vector<std::string> products;  // without "NVIDIA " and the like: "A100-SXM4-40GB"
+  std::vector<std::string> pci;       // device numbers on the PCI bus, "0x20b0" (pci-ids.ucw.cz)
+};
+
 // A processor that runs one rank. Rates are peaks from the datasheet; the two efficiencies
 // say what share of them a training step reaches on compute-bound and memory-bound layers.
 struct Device {
@@ -50,13 +60,29 @@ struct Device {
   // these efficiencies, and the fixed time of each layer, give; in FP32 and in mixed precision.
   Figure<double> roofline_efficiency;
   Figure<double> roofline_efficiency_mixed;
-  std::optional<int> multiprocessors;  // of a GPU (NVIDIA's SMs)
+  std::optional<int> multiprocessors;    // of a GPU (NVIDIA's SMs)
+  std::optional<int> year;               // from which it was to be had
+  std::optional<VendorLibrary> library;  // NCCL for GPUs that state none
+  int compute_capability = 0;   // of CUDA, major times ten plus minor; 0 where it is not known
+  int nvlink_generation = 0;    // 0 where it has none, or is not known
+  bool has_peer_access = true;  // over PCI Express, to the memory of its like
+  DeviceNames names;
   Cooling cooling = Cooling::passive;
   Reduction reduction = Reduction::after_receiving;
 };
 
 // What carries a link's bytes. `shared_memory` is a copy of the host's on the way between devices.
-enum class LinkKind { nvlink, pcie, ethernet, infiniband, omni_path, efa, shared_memory };
+enum class LinkKind {
+  nvlink,
+  xgmi,  // AMD's Infinity Fabric between devices
+  ici,   // between TPUs
+  pcie,
+  ethernet,
+  infiniband,
+  omni_path,
+  efa,
+  shared_memory
+};
 [[nodiscard]] std::string_view name(LinkKind kind);
 
 // TCP passes the processors, which copy and so share the work of all ranks of a node.
@@ -97,7 +123,7 @@ struct Host {
 
 // How messages of a node's ranks use its NICs, where the node has several.
 enum class NicUse {
-  striped,   // each message is spread over all NICs of its node, as NCCL's channels do
+  striped,  // each message is spread over all NICs beside ranks of its node, as NCCL's channels are
   affinity,  // a rank uses the NIC of its slot only: slot * nics / g
 };
 

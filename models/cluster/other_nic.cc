@@ -12,7 +12,7 @@ namespace {
 
 bool joins_nodes(const Link& link) {
   return link.bandwidth_by_ranks.empty() && !link.is(LinkKind::nvlink) &&
-         !link.is(LinkKind::pcie) && !link.is(LinkKind::shared_memory);
+         !link.is(LinkKind::xgmi) && !link.is(LinkKind::pcie) && !link.is(LinkKind::shared_memory);
 }
 
 void take_link(Cluster& cluster, const Link& link, int count) {

@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include <cmath>
 #include <utility>
 
 #include "models/cluster/catalog_file.h"
@@ -23,6 +24,8 @@ constexpr int most_ranks_of_an_entry = 4096;
 const std::vector<std::pair<const char*, LinkKind>>& link_kinds() {
   static const std::vector<std::pair<const char*, LinkKind>> kinds = {
       {"nvlink", LinkKind::nvlink},
+      {"xgmi", LinkKind::xgmi},
+      {"ici", LinkKind::ici},
       {"pcie", LinkKind::pcie},
       {"ethernet", LinkKind::ethernet},
       {"infiniband", LinkKind::infiniband},
@@ -57,10 +60,62 @@ Kind read_word(const YamlMap& map, const std::string& key, const char* noun,
   });
 }
 
-// GPUs are told from processors by what only they state.
-Reduction usual_reduction(const Device& device) {
+const std::vector<std::pair<const char*, VendorLibrary>>& libraries() {
+  static const std::vector<std::pair<const char*, VendorLibrary>> known = {
+      {"NCCL", VendorLibrary::nccl},
+      {"RCCL", VendorLibrary::rccl},
+      {"HCCL", VendorLibrary::hccl},
+      {"XLA", VendorLibrary::xla},
+      {"MPI", VendorLibrary::mpi}};
+  return known;
+}
+
+// "9.0" is 90.
+int parse_capability(const std::string& text) {
+  const double value = parse_number(text, 1, 99);
+  const int capability = static_cast<int>(std::lround(value * 10));
+  if (std::abs(value * 10 - capability) > 1e-6)
+    throw InputError(in_quotes(text) + " is no compute capability", "write major.minor, as 9.0");
+  return capability;
+}
+
+void read_names(const YamlMap& map, DeviceNames& names) {
+  const auto words = [&](const char* key, std::vector<std::string>& into) {
+    if (!map.has(key)) return;
+    into.clear();
+    const YAML::Node node = map.at(key);
+    if (!node.IsSequence())
+      throw InputError(map.place_of_key(key), fmt::format("{} is no list", key),
+                       "write [A100-SXM4-40GB, ...]");
+    for (const auto& entry : node) into.push_back(entry.Scalar());
+  };
+  words("products", names.products);
+  words("pci", names.pci);
+}
+
+// What a device is, beside its figures. GPUs are told from processors by what only they state.
+void read_kind(const YamlMap& map, Device& device) {
+  constexpr int first_year = 1990;
+  constexpr int last_year = 2100;
+  if (map.has("year"))
+    device.year = static_cast<int>(map.parsed(
+        "year", [](const std::string& s) { return parse_count(s, first_year, last_year); }));
+  if (map.has("compute_capability"))
+    device.compute_capability = map.parsed("compute_capability", parse_capability);
+  if (map.has("nvlink")) device.nvlink_generation = read_count(map, "nvlink", 99);
+  device.has_peer_access = map.flag_or("peer_access", device.has_peer_access);
+  read_names(map, device.names);
   const bool is_gpu = device.multiprocessors || device.tf32 || device.fp16_tensor;
-  return is_gpu ? Reduction::while_receiving : Reduction::after_receiving;
+  if (map.has("library"))
+    device.library = read_word(map, "library", "library of collectives", libraries());
+  else if (!map.has("base"))
+    device.library = is_gpu ? std::optional(VendorLibrary::nccl) : std::nullopt;
+  if (map.has("reduction"))
+    device.reduction = read_word<Reduction>(map, "reduction", "time of a reduction",
+                                            {{"while-receiving", Reduction::while_receiving},
+                                             {"after-receiving", Reduction::after_receiving}});
+  else if (!map.has("base"))
+    device.reduction = is_gpu ? Reduction::while_receiving : Reduction::after_receiving;
 }
 
 bool can_be_tcp(std::optional<LinkKind> kind) {
@@ -142,6 +197,13 @@ void read_kind_and_bandwidth(const YamlMap& map, const Basis& basis, Link& link)
 
 }  // namespace
 
+std::string_view name(VendorLibrary library) {
+  for (const auto& [text, known] : libraries()) {
+    if (known == library) return text;
+  }
+  return "unknown";
+}
+
 std::string_view name(LinkKind kind) {
   for (const auto& [text, known] : link_kinds()) {
     if (known == kind) return text;
@@ -187,7 +249,14 @@ Device read_device(const YAML::Node& node, const std::string& file, const std::s
                      "power",
                      "multiprocessors",
                      "cooling",
-                     "reduction"});
+                     "reduction",
+                     "year",
+                     "library",
+                     "compute_capability",
+                     "nvlink",
+                     "peer_access",
+                     "products",
+                     "pci"});
   const Basis basis = basis_of(map);
   Device device;
   device.name = name;
@@ -226,13 +295,7 @@ Device read_device(const YAML::Node& node, const std::string& file, const std::s
     device.cooling =
         read_word<Cooling>(map, "cooling", "kind of cooling",
                            {{"passive", Cooling::passive}, {"geforce", Cooling::geforce}});
-  if (map.has("reduction")) {
-    device.reduction = read_word<Reduction>(map, "reduction", "time of a reduction",
-                                            {{"while-receiving", Reduction::while_receiving},
-                                             {"after-receiving", Reduction::after_receiving}});
-  } else if (!map.has("base")) {
-    device.reduction = usual_reduction(device);
-  }
+  read_kind(map, device);
   return device;
 }
 

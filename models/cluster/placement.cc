@@ -101,6 +101,19 @@ int used_nodes(const Cluster& cluster, int ranks) {
   return used_groups(cluster, ranks, cluster.ranks_per_node);
 }
 
+int nics_beside(const std::vector<int>& slots_of_node, int nics_per_node, int ranks_per_node) {
+  const bool has_more_nics = nics_per_node > ranks_per_node;
+  std::vector<bool> is_used(to_size(std::max(nics_per_node, ranks_per_node)));
+  for (const int slot : slots_of_node) {
+    const int place = slot_of(slot, ranks_per_node);
+    is_used[to_size(has_more_nics ? place : place * nics_per_node / ranks_per_node)] = true;
+  }
+  int beside = 0;
+  for (int nic = 0; nic < nics_per_node; ++nic)
+    beside += is_used[to_size(has_more_nics ? nic * ranks_per_node / nics_per_node : nic)] ? 1 : 0;
+  return beside;
+}
+
 int used_hosts(const Cluster& cluster, int ranks) {
   return used_groups(cluster, ranks, cluster.ranks_per_node / cluster.hosts_per_node);
 }

@@ -41,6 +41,11 @@ void check_slots(const std::vector<int>& slots, const Cluster& cluster);
 // How many nodes these ranks are on; of more ranks than are listed, as many as they fill.
 [[nodiscard]] int used_nodes(const Cluster& cluster, int ranks);
 
+// How many of a node's n NICs stand beside its ranks in these slots, of g in a node: NIC p n div g is that of
+// place p, and where there are more NICs than places, NIC j that of place j g div n.
+[[nodiscard]] int nics_beside(const std::vector<int>& slots_of_node, int nics_per_node,
+                              int ranks_per_node);
+
 // How many hosts: nodes, where each is one.
 [[nodiscard]] int used_hosts(const Cluster& cluster, int ranks);
 

@@ -28,7 +28,7 @@ FlopsPerSecond peak(const models::Device& device, Precision precision, Bound bou
   FlopsPerSecond best = rate_at(device.fp32, bound);
   if (device.tf32) best = std::max(best, rate_at(*device.tf32, bound));
   if (precision == Precision::mixed) {
-    for (const auto& rate : {device.fp16, device.fp16_tensor}) {
+    for (const auto& rate : {device.fp16, device.fp16_tensor, device.bf16}) {
       if (rate) best = std::max(best, rate_at(*rate, bound));
     }
   }

@@ -32,7 +32,7 @@ NcclGeneration generation(int capability) {
                                  : NcclGeneration::volta;
 }
 
-// The compute capability of a device that is in no table, by its rates: matrix units for TF32 came
+// The compute capability of a device that does not state it, by its rates: matrix units for TF32 came
 // with Ampere, those for FP16 with Volta.
 int capability_by_rates(const models::Device& device) {
   constexpr int volta = 70;
@@ -65,6 +65,29 @@ struct Node {
   int nics = 0;  // that its GPUs reach; a GPU by itself reaches one
   int capability = 0;
 };
+
+struct OnANode {
+  int ranks = 1;
+  int nics = 1;
+  auto operator<=>(const OnANode&) const = default;
+};
+
+// What differs from node to node; and how many nodes there are.
+std::set<OnANode> ranks_and_nics(const models::Cluster& cluster, int ranks, int& nodes) {
+  const int g = cluster.ranks_per_node;
+  const std::vector<int> slots = models::slots_of_ranks(cluster.slots, cluster.placement, g, ranks);
+  const std::vector<std::vector<int>> placed = models::ranks_by_node(slots, g);
+  nodes = static_cast<int>(placed.size());
+  std::set<OnANode> different;
+  for (const std::vector<int>& on_node : placed) {
+    std::vector<int> of_node;
+    for (const int rank : on_node) of_node.push_back(slots[to_size(rank)]);
+    const bool is_alone = of_node.size() == 1;
+    different.insert({static_cast<int>(of_node.size()),
+                      is_alone ? 1 : models::nics_beside(of_node, cluster.nics_per_node, g)});
+  }
+  return different;
+}
 
 // ncclTopoCompute: channels of one speed, as many as links carry.
 class Search {
@@ -191,8 +214,26 @@ CpuVendor cpu_vendor_from_name(std::string_view text) {
 }
 
 bool is_gpu(const models::Device& device) {
-  return runs_nccl(device.name) &&
-         (simulator::compute_capability(device.name) > 0 || device.tf32 || device.fp16_tensor);
+  return device.library == models::VendorLibrary::nccl ||
+         device.library == models::VendorLibrary::rccl;
+}
+
+bool has_collectives(const models::Device& device) {
+  return device.library && device.library != models::VendorLibrary::mpi;
+}
+
+bool sums_by_nccl(const models::Device& device) {
+  return device.library == models::VendorLibrary::nccl;
+}
+
+void check_runs_nccl(const models::Device& device) {
+  if (!device.library || sums_by_nccl(device)) return;
+  throw InputError(
+      *device.library == models::VendorLibrary::mpi
+          ? fmt::format("NCCL does not run on {}", device.name)
+          : fmt::format("NCCL does not run on {}, which has {}, and Paceline has no model of that",
+                        device.name, name(*device.library)),
+      "choose another strategy, such as fused-ring or hierarchical, or a cluster of NVIDIA's GPUs");
 }
 
 std::string described(const NcclTables& tables) {
@@ -202,16 +243,12 @@ std::string described(const NcclTables& tables) {
 NcclModel::NcclModel(NcclTables tables, const models::Cluster& cluster, int ranks, CpuVendor cpu)
     : tables_(std::move(tables)), cpu_(cpu), ranks_(ranks) {
   models::check_ranks(cluster, ranks);
-  if (!runs_nccl(cluster.device.name))
-    throw InputError(fmt::format("NCCL does not run on {}", cluster.device.name),
-                     "choose a cluster of GPUs, or another strategy");
-  std::set<int> on_a_node;  // how many ranks are on one
-  const std::vector<std::vector<int>> placed = models::ranks_by_node(cluster, ranks);
-  for (const std::vector<int>& node : placed) on_a_node.insert(static_cast<int>(node.size()));
-  nodes_ = static_cast<int>(placed.size());
-  most_on_a_node_ = *on_a_node.rbegin();
-  are_nodes_alike_ = on_a_node.size() == 1;
-  compute_capability_ = simulator::compute_capability(cluster.device.name);
+  check_runs_nccl(cluster.device);
+  const std::set<OnANode> on_a_node = ranks_and_nics(cluster, ranks, nodes_);
+  most_on_a_node_ = on_a_node.rbegin()->ranks;
+  are_nodes_alike_ = on_a_node.begin()->ranks == most_on_a_node_;
+  nics_on_a_node_ = std::ranges::min_element(on_a_node, {}, &OnANode::nics)->nics;
+  compute_capability_ = cluster.device.compute_capability;
   knows_device_ = compute_capability_ > 0;
   if (!knows_device_) compute_capability_ = capability_by_rates(cluster.device);
   on_nvlink_ = cluster.intra.is(models::LinkKind::nvlink);
@@ -219,17 +256,17 @@ NcclModel::NcclModel(NcclTables tables, const models::Cluster& cluster, int rank
 
   const double share =
       on_nvlink_ ? nvlink_share(tables_, compute_capability_) : tables_.link_share.pci;
-  const auto node_of = [&](int gpus) {
-    return Node{.gpus = gpus,
+  const auto node_of = [&](const OnANode& node) {
+    return Node{.gpus = node.ranks,
                 .nvlink = on_nvlink_,
                 .network = nodes_ > 1,
                 .port = cluster.intra.line_rate.value.value() * share / giga,
                 .nic = cluster.nic.line_rate.value.value() / giga,
-                .nics = gpus == 1 ? 1 : cluster.nics_per_node,
+                .nics = node.nics,
                 .capability = compute_capability_};
   };
   std::vector<Node> kinds;
-  for (const int gpus : on_a_node) kinds.push_back(node_of(gpus));
+  for (const OnANode& node : on_a_node) kinds.push_back(node_of(node));
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     const NcclGraph ring =
         Search(tables_, kinds[i], NcclAlgorithm::ring).run(1, tables_.search.most_channels);

@@ -45,9 +45,14 @@ enum class CpuVendor { intel, amd };
 // Throws InputError that suggests the nearest name.
 [[nodiscard]] CpuVendor cpu_vendor_from_name(std::string_view text);
 
-// Whether a device is a GPU, as far as can be told: NCCL's tables know it as one of NVIDIA's, or it
-// has matrix units.
+// Whether a device is a GPU: the library of its vendor is NCCL or RCCL.
 [[nodiscard]] bool is_gpu(const models::Device& device);
+// Whether devices exchange buckets themselves, by the library of their vendor, and not their hosts.
+[[nodiscard]] bool has_collectives(const models::Device& device);
+// Whether that library is NCCL, which has a model.
+[[nodiscard]] bool sums_by_nccl(const models::Device& device);
+// Throws InputError where it is another one.
+void check_runs_nccl(const models::Device& device);
 
 // What the topology search gives an algorithm: channels, and what one of them carries.
 struct NcclGraph {
@@ -104,6 +109,9 @@ class NcclModel {
   // Nodes that have ranks, and how many the fullest of them has.
   [[nodiscard]] int nodes() const { return nodes_; }
   [[nodiscard]] int most_on_a_node() const { return most_on_a_node_; }
+  // The NICs that the ranks of the node with fewest of them use: those beside them (models::nics_beside); a
+  // rank that is alone on its node uses one.
+  [[nodiscard]] int nics_on_a_node() const { return nics_on_a_node_; }
   // Whether each of these nodes has as many.
   [[nodiscard]] bool are_nodes_alike() const { return are_nodes_alike_; }
   [[nodiscard]] int compute_capability() const { return compute_capability_; }
@@ -129,6 +137,7 @@ class NcclModel {
   bool knows_device_ = false;
   bool on_nvlink_ = false;
   int most_on_a_node_ = 1;  // ranks
+  int nics_on_a_node_ = 1;
   bool are_nodes_alike_ = true;
   std::array<NcclGraph, 2> graphs_;
   int communicator_channels_ = 0;

@@ -21,9 +21,8 @@ struct Switches {
 constexpr Switches hopper_switches{0.85, 57.7, 45.5};
 constexpr Switches blackwell_switches{0.74, 96.0, 43.1};
 
-// hwLatencies of NVLS and NVLSTree with Simple, their only protocol.
+// hwLatencies of NVLS with Simple, its only protocol.
 constexpr Seconds node_latency{25e-6};
-constexpr Seconds network_latency{14e-6};
 
 double fastest_within(const std::vector<double>& falling_speeds, double most) {
   constexpr double rounding = 1e-9;
@@ -53,7 +52,9 @@ std::optional<NcclNvls> nccl_nvls(const NcclModel& model, const models::Cluster&
   const int nodes = model.nodes();
   const int gpus = model.ranks() / nodes;
   const bool has_switches = model.on_nvlink() && cluster.intra_kind == models::IntraKind::switched;
-  if (capability < hopper || !has_switches || gpus < least_gpus || !model.are_nodes_alike())
+  const bool is_over_tcp = nodes > 1 && cluster.nic.protocol == models::Protocol::tcp;
+  if (capability < hopper || !has_switches || gpus < least_gpus || !model.are_nodes_alike() ||
+      is_over_tcp)
     return std::nullopt;
 
   const NcclTables& tables = model.tables();
@@ -73,11 +74,12 @@ std::optional<NcclNvls> nccl_nvls(const NcclModel& model, const models::Cluster&
   nvls.latency = node_latency;
   if (nodes > 1) {
     const double nics =
-        cluster.nic.line_rate.value.value() / giga * cluster.nics_per_node / nvls.channels;
+        cluster.nic.line_rate.value.value() / giga * model.nics_on_a_node() / nvls.channels;
     nvls.network_gbps = fastest_within(tables.search.inter_gbps[row], nics);
     const double most = nodes == 2 ? switches.most_two_nodes : switches.most_more_nodes;
     nvls.inter_gbps = std::min((nodes == 2 ? 2 : 1) * nvls.network_gbps, most);
-    nvls.latency += 2 * std::floor(std::log2(nodes)) * network_latency;
+    nvls.network_steps = 2 * std::ilogb(nodes);
+    nvls.latency += nvls.network_steps * nccl_nvls_network_step;
     if (nvls.network_gbps == 0) return std::nullopt;
   }
   if (through_switch == 0) return std::nullopt;

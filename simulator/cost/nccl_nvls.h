@@ -18,12 +18,16 @@
 
 namespace paceline::simulator {
 
+// hwLatencies of NVLSTree between nodes with Simple, its only protocol.
+inline constexpr Seconds nccl_nvls_network_step{14e-6};
+
 struct NcclNvls {
   int channels = 0;
   double port_gbps = 0;     // of a GPU, as NCCL counts it
   double intra_gbps = 0;    // of a channel: the first bound
   double network_gbps = 0;  // of a channel, by the NICs; 0 on one node
   double inter_gbps = 0;    // of a channel: the lesser of the other two; 0 on one node
+  int network_steps = 0;    // one after the other, 14 us each
   Seconds latency;
 
   // "NVLS", between nodes "NVLSTree".
@@ -41,7 +45,8 @@ struct NcclNvls {
 };
 
 // Nothing where NCCL has none: before Hopper, without NVSwitches, with fewer than three GPUs in a
-// node, or not as many in each.
+// node, or not as many in each; nor between nodes over TCP, whose plugins are run without
+// (NCCL_NVLS_ENABLE=0 of Google's GPUDirect-TCPX and -TCPXO, from memory).
 [[nodiscard]] std::optional<NcclNvls> nccl_nvls(const NcclModel& model,
                                                 const models::Cluster& cluster);
 

@@ -186,25 +186,6 @@ void read_rules(const YamlMap& root, NcclTables& tables) {
     tables.sources.push_back(section.source());
 }
 
-struct KnownDevices {
-  std::set<std::string, std::less<>> processors;
-  std::map<std::string, int, std::less<>> capabilities;
-};
-
-const KnownDevices& known_devices() {
-  static const KnownDevices known = [] {
-    const std::string file = "devices.yaml";
-    const YAML::Node root = parse_yaml(embedded_file(file), file);
-    KnownDevices read;
-    for (const auto& entry : root["processors"]) read.processors.insert(entry.Scalar());
-    for (const auto& entry : root["devices"])
-      read.capabilities[entry.first.Scalar()] =
-          static_cast<int>(parse_count(entry.second.Scalar(), 0, 1000));
-    return read;
-  }();
-  return known;
-}
-
 }  // namespace
 
 std::string_view name(NcclAlgorithm algorithm) {
@@ -278,16 +259,6 @@ NcclTables nccl_tables(std::string_view version) {
   }
   throw InputError(fmt::format("unknown NCCL version {}", in_quotes(version)),
                    fmt::format("did you mean '{}'?", nearest_nccl_version(version)));
-}
-
-bool runs_nccl(std::string_view device) {
-  return !known_devices().processors.contains(device);
-}
-
-int compute_capability(std::string_view device) {
-  const auto& capabilities = known_devices().capabilities;
-  const auto found = capabilities.find(device);
-  return found == capabilities.end() ? 0 : found->second;
 }
 
 }  // namespace paceline::simulator

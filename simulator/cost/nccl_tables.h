@@ -113,10 +113,4 @@ struct NcclTables {
 // The one of them that is nearest to a release such as "2.5.6"; the older one where two are as near.
 [[nodiscard]] std::string nearest_nccl_version(std::string_view version);
 
-// The CUDA compute capability (90 is 9.0) of a device of the catalogue, 0 where it is not known.
-[[nodiscard]] int compute_capability(std::string_view device);
-
-// False for devices of the catalogue that are processors.
-[[nodiscard]] bool runs_nccl(std::string_view device);
-
 }  // namespace paceline::simulator

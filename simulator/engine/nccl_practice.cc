@@ -41,6 +41,18 @@ BytesPerSecond network_bandwidth(const CommunicationCost& cost, int nics) {
   return share * nics / cost.nic.beta;
 }
 
+// What a step of a protocol takes over EFA or TCP; nothing over other networks, whose steps are those of
+// NCCL's tables.
+std::optional<Seconds> library_step(const models::Cluster& cluster, NcclProtocol protocol,
+                                    Bound bound) {
+  const bool is_efa = cluster.nic.is(models::LinkKind::efa);
+  const bool is_tcp = cluster.has_nic() && cluster.nic.protocol == models::Protocol::tcp;
+  if (!is_efa && !is_tcp) return std::nullopt;
+  const Seconds step = cost_at(cluster.nic.latency, bound);
+  if (is_tcp) return std::max(step, cost_at(nccl_tcp_step(), bound));
+  return step + (protocol == NcclProtocol::simple ? nccl_efa_completion : Seconds{0});
+}
+
 }  // namespace
 
 const Figure<double>& nccl_latency_factor() {
@@ -89,17 +101,11 @@ NcclTables with_practical_latencies(NcclTables tables, const models::Cluster& cl
   const Bound network = network_bound(pace, bound);
   const double network_pace = pace.between_nodes ? pace.latency : 1;
   slow_down(tables.network_latency_us, cost_at(nccl_latency_factor(), network), network_pace);
-  const bool is_efa = cluster.nic.is(models::LinkKind::efa);
-  const bool is_tcp = cluster.has_nic() && cluster.nic.protocol == models::Protocol::tcp;
-  if (!is_efa && !is_tcp) return tables;
-  Seconds step = cost_at(cluster.nic.latency, network);
-  if (is_tcp) step = std::max(step, cost_at(nccl_tcp_step(), network));
   for (NcclTables::Row& row : tables.network_latency_us) {
     for (const NcclProtocol protocol : nccl_protocols) {
-      const bool completes = is_efa && protocol == NcclProtocol::simple;
-      const Seconds whole = network_pace * (step + (completes ? nccl_efa_completion : Seconds{0}));
       double& latency_us = row[to_size(protocol)];
-      latency_us = std::max(latency_us, whole.value() / micro);
+      if (const auto step = library_step(cluster, protocol, network))
+        latency_us = std::max(latency_us, network_pace * step->value() / micro);
     }
   }
   return tables;
@@ -121,7 +127,7 @@ NcclPractice::NcclPractice(const NcclTables& tables, const models::Cluster& clus
     node =
         ring_bus_bandwidth(cost, on_a_node) * (ends_at_nics ? on_a_node / (on_a_node - 1.0) : 1.0);
   }
-  const int nics = on_a_node == 1 ? 1 : cluster.nics_per_node;
+  const int nics = model_.nics_on_a_node();
   for (const NcclAlgorithm algorithm : nccl_algorithms) {
     const NcclGraph& graph = model_.graph(algorithm);
     double eta = algorithm == NcclAlgorithm::tree ? 1 : std::numeric_limits<double>::infinity();
@@ -137,9 +143,12 @@ NcclPractice::NcclPractice(const NcclTables& tables, const models::Cluster& clus
   const Seconds host = slowed_.latency(NcclAlgorithm::tree, NcclProtocol::ll) -
                        model_.latency(NcclAlgorithm::tree, NcclProtocol::ll);
   const double factor = cost_at(nccl_nvls_latency_factor(), node_bound(pace, bound));
+  const Seconds step = library_step(cluster, NcclProtocol::simple, network_bound(pace, bound))
+                           .value_or(nccl_nvls_network_step);
+  const Seconds beyond = nvls->network_steps * std::max(Seconds{0}, step - nccl_nvls_network_step);
   switched_ = {.own = *nvls,
-               .latency = std::max(Seconds{0},
-                                   factor * nvls->latency + (pace.is_measured ? host : Seconds{0})),
+               .latency = std::max(Seconds{0}, factor * nvls->latency + beyond +
+                                                   (pace.is_measured ? host : Seconds{0})),
                .intra_share = ring_bus_bandwidth(cost, on_a_node).value() / giga / nvls->port_gbps};
   if (nvls->network_gbps > 0)
     switched_->inter_share =

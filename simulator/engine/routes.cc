@@ -72,13 +72,29 @@ Routes::Routes(const CommunicationCost& cost, int ranks)
   if (fabric_.kind == FabricKind::rail && nics_ > 1 && fabric_.oversubscription > 1)
     spine_ = add_family("spine", 1, 2 * nics_, 0,
                         nic_beta * fabric_.oversubscription / std::max(nodes_, cost.nodes));
-  if (!cost.slow_nodes.empty()) {
-    slow_nodes_.assign(to_size(nodes_), 1.0);
-    for (const auto& [node, share] : cost.slow_nodes) {
-      if (node < nodes_) slow_nodes_[to_size(node)] = share;
-    }
+  share_nics(cost);
+  if (!slots_.empty() || !cost.slow_nodes.empty()) unit_ = 0;
+}
+
+void Routes::share_nics(const CommunicationCost& cost) {
+  const bool all_nics = cost.nic_use == models::NicUse::affinity || cost.nics_per_node == 1 ||
+                        fabric_.kind == FabricKind::torus ||
+                        (slots_.empty() && ranks_ % per_node_ == 0);
+  if (all_nics && cost.slow_nodes.empty()) return;
+  nic_shares_.assign(to_size(nodes_), 1.0);
+  for (const auto& [node, share] : cost.slow_nodes)
+    if (node < nodes_) nic_shares_[to_size(node)] = share;
+  if (all_nics) return;
+  const std::vector<int> slots =
+      slots_.empty() ? models::slots_of_ranks({}, models::Placement::node_major, per_node_, ranks_)
+                     : slots_;
+  for (const std::vector<int>& ranks : models::ranks_by_node(slots, per_node_)) {
+    std::vector<int> of_node;
+    for (const int rank : ranks) of_node.push_back(slots[to_size(rank)]);
+    nic_shares_[to_size(of_node.front() / per_node_)] *=
+        models::nics_beside(of_node, cost.nics_per_node, per_node_) /
+        static_cast<double>(cost.nics_per_node);
   }
-  if (!slots_.empty() || !slow_nodes_.empty()) unit_ = 0;
 }
 
 void Routes::place(const CommunicationCost& cost) {
@@ -159,23 +175,26 @@ const Routes::Family& Routes::family_of(int link) const {
 
 double Routes::beta_s(int link) const {
   if (platform_ != nullptr) return 1.0 / platform_->links[to_size(link)].bandwidth.value();
-  const Family& family = family_of(link);
-  const bool of_node = family.ranks_per_owner == per_node_ && !slow_nodes_.empty() &&
-                       (&family - families_.data() == nic_ || &family - families_.data() == grid_);
-  if (!of_node) return family.beta_s;
-  const int node = (link - family.first) / family.per_owner;
-  double share = slow_nodes_[to_size(node)];
-  if (&family - families_.data() == grid_) {
-    const int other = grid_neighbour(node, (link - family.first) % family.per_owner);
-    share = std::min(share, slow_nodes_[to_size(other)]);
-  }
-  return family.beta_s / share;
+  return family_of(link).beta_s / share_of(link);
 }
 
-// Where all links of a family have its bandwidth, the family is the rate; else each link is its own.
+// What is left of its family's bandwidth.
+double Routes::share_of(int link) const {
+  if (nic_shares_.empty()) return 1;
+  const Family& family = family_of(link);
+  const auto index = &family - families_.data();
+  if (index != nic_ && index != grid_) return 1;
+  const int node = (link - family.first) / family.per_owner;
+  const double share = nic_shares_[to_size(node)];
+  if (index == nic_) return share;
+  const int other = grid_neighbour(node, (link - family.first) % family.per_owner);
+  return std::min(share, nic_shares_[to_size(other)]);
+}
+
+// A link that has its family's bandwidth has the family for a rate; else it is its own.
 int Routes::rate(int link) const {
   const auto families = static_cast<int>(families_.size());
-  if (platform_ != nullptr || !slow_nodes_.empty()) return families + link;
+  if (platform_ != nullptr || share_of(link) != 1) return families + link;
   return static_cast<int>(&family_of(link) - families_.data());
 }
 
@@ -203,7 +222,7 @@ bool Routes::is_alike(const Routes& other) const {
          std::ranges::equal(families_, other.families_, alike_families) &&
          std::ranges::equal(tree_, other.tree_, alike_levels) &&
          fabric_.shape == other.fabric_.shape && slots_ == other.slots_ &&
-         slow_nodes_ == other.slow_nodes_;
+         nic_shares_ == other.nic_shares_;
 }
 
 // Across link `index` of a node of the torus.

@@ -8,8 +8,9 @@
 //   crossing out, in  of each socket of a node, for messages between two of them
 //   memory            of each node, for its own messages if these are staged
 //   lane              inside a node, between neighbouring places of a ring or between any two
-//   NIC out, in       of each node: one of the NICs' summed bandwidth if messages are striped,
-//                     else one for each NIC, NIC (place * nics) div g for a place
+//   NIC out, in       of each node: one of the summed bandwidth of the NICs beside ranks of the job
+//                     (models::nics_beside) if messages are striped, else one for each NIC,
+//                     NIC (place * nics) div g for a place
 //   leaf up, down     of each leaf switch of a fat tree, if its uplinks are fewer; pods likewise
 //   spine up, down    of each rail, if it is oversubscribed, for messages between rails
 //   grid              from each node of a torus to each neighbour
@@ -101,6 +102,7 @@ class Routes {
   };
 
   void place(const CommunicationCost& cost);
+  void share_nics(const CommunicationCost& cost);
   int add_family(const char* name, int owners, int per_owner, int ranks_per_owner, double beta_s);
   void add_host();
   void add_tree(const CommunicationCost& cost);
@@ -110,6 +112,7 @@ class Routes {
     return f.first + owner * f.per_owner + index;
   }
   [[nodiscard]] const Family& family_of(int link) const;
+  [[nodiscard]] double share_of(int link) const;
   [[nodiscard]] int grid_neighbour(int node, int index) const;
   [[nodiscard]] int slot_of(int rank) const {
     return slots_.empty() ? rank : slots_[to_size(rank)];
@@ -146,7 +149,7 @@ class Routes {
   std::vector<TreeLevel> tree_;
   HostCost host_;
   std::vector<int> slots_;          // of each rank; node-major if empty
-  std::vector<double> slow_nodes_;  // factor of each node's NICs; empty if all are 1
+  std::vector<double> nic_shares_;  // what each node has of its NICs' bandwidth; empty if all is 1
   std::shared_ptr<const models::Platform> platform_;
 };
 

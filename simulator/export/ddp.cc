@@ -133,7 +133,7 @@ const char* hook_of(models::WireType wire) {
 
 DdpSettings ddp_settings(const models::Plan& plan, const PredictionRequest& request) {
   const models::Strategy& ddp =
-      models::strategy(is_gpu(request.cluster.device) ? "ddp" : "ddp-ring");
+      models::strategy(sums_by_nccl(request.cluster.device) ? "ddp" : "ddp-ring");
   PredictionRequest asked = request;
   asked.thresholds = {};
   asked.overlap = {};

@@ -123,6 +123,43 @@ TEST(NvidiaTopology, FewerLinksAreAShareOfTheCataloguesLink) {
   EXPECT_EQ(a800.intra.bandwidth.source, "8 of the 12 NVLinks of nvlink3");
 }
 
+// Four A100 without a switch: two of them have four of the twelve NVLinks of each between them.
+TEST(NvidiaTopology, GpusWithoutASwitchReachEachOtherOverTheLinksBetweenThem) {
+  const std::string text =
+      "\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\n"
+      "GPU0\t X \tNV4\tNV4\tNV4\t0-31\nGPU1\tNV4\t X \tNV4\tNV4\t0-31\n"
+      "GPU2\tNV4\tNV4\t X \tNV4\t32-63\nGPU3\tNV4\tNV4\tNV4\t X \t32-63\n";
+  const Imported imported = import_text(ImportFormat::nvidia_topology, text, "file", nullptr);
+  const ClusterDescription description =
+      cluster_description(*imported.machine, {.file = "file", .name = "mesh", .device = "a100"});
+  EXPECT_THAT(description.yaml,
+              HasSubstr("12 NVLinks of a GPU, 4 between every two, and no switch"));
+  const models::Cluster mesh = models::parse_cluster_yaml(description.yaml, "out.yaml");
+  const models::Link whole = models::catalog_link("nvlink3");
+  EXPECT_EQ(mesh.intra.line_rate.value, whole.line_rate.value);
+  ASSERT_EQ(mesh.intra.bandwidth_by_ranks.size(), 3u);
+  for (int ranks = 2; ranks <= 4; ++ranks)
+    EXPECT_NEAR(mesh.intra.bandwidth_by_ranks.at(ranks).value / whole.bandwidth.value,
+                (ranks - 1) / 3.0, 1e-5);
+}
+
+// A DGX Station: one or two of the six NVLinks of each V100 lead to another.
+TEST(NvidiaTopology, UnevenMeshesAreAsFastAsTheirLinksBetweenThem) {
+  const std::string text =
+      "\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\n"
+      "GPU0\t X \tNV1\tNV1\tNV2\t0-39\nGPU1\tNV1\t X \tNV2\tNV1\t0-39\n"
+      "GPU2\tNV1\tNV2\t X \tNV1\t0-39\nGPU3\tNV2\tNV1\tNV1\t X \t0-39\n";
+  const Imported imported = import_text(ImportFormat::nvidia_topology, text, "file", nullptr);
+  const models::Cluster station = models::parse_cluster_yaml(
+      cluster_description(*imported.machine, {.file = "file", .name = "s", .device = "v100"}).yaml,
+      "out.yaml");
+  const Figure<BytesPerSecond> two = station.intra.bandwidth_by_ranks.at(2);
+  const models::Link whole = models::catalog_link("nvlink2");
+  EXPECT_NEAR(two.value / whole.bandwidth.value, 1.0 / 6, 1e-5);
+  EXPECT_NEAR(two.high / whole.bandwidth.high, 2.0 / 6, 1e-5);
+  EXPECT_NEAR(station.intra.bandwidth_by_ranks.at(4).value / whole.bandwidth.value, 4.0 / 6, 1e-5);
+}
+
 TEST(NvidiaTopology, ErrorsNameTheLine) {
   const std::string text = golden_import("nvidia_topo/550-pcie.txt");
   const auto error = [](const std::string& bad) {
@@ -172,11 +209,22 @@ TEST(NcclTopology, SwitchesAndTheFastestNics) {
 }
 
 TEST(NcclTopology, PciExpressAndSockets) {
-  const ClusterDescription description = described("nccl_topology/2.23-pcie-sockets.xml");
+  const ClusterDescription geforce = described("nccl_topology/2.23-pcie-sockets.xml");
+  EXPECT_THAT(geforce.missing, ElementsAre());
+  EXPECT_THAT(geforce.yaml, HasSubstr("device: rtx-4090"));
+  EXPECT_THAT(geforce.yaml,
+              HasSubstr("intra: pcie4-staged  # PCI Express, and rtx-4090 have no peer access"));
+
+  std::string text = golden_import("nccl_topology/2.23-pcie-sockets.xml");
+  for (std::size_t at; (at = text.find("0x2684")) != std::string::npos;)
+    text.replace(at, 6, "0xffff");
+  const Imported imported = import_text(ImportFormat::nccl_topology, text, "file", nullptr);
+  const ClusterDescription description =
+      cluster_description(*imported.machine, {.file = "file", .name = "lab"});
   EXPECT_THAT(description.missing, ElementsAre("device"));
   EXPECT_THAT(description.yaml, HasSubstr("intra: pcie4-x16  #"));
   EXPECT_THAT(description.yaml, HasSubstr("nic: tcp-10g  # 1 NIC (eth0), TCP 10 Gbit/s"));
-  EXPECT_THAT(description.yaml, HasSubstr("PCI device 0x2684, which is not in the catalogue"));
+  EXPECT_THAT(description.yaml, HasSubstr("PCI device 0xffff, which is not in the catalogue"));
 }
 
 TEST(NcclTopology, AListOfPciDevicesSaysNothingOfLinks) {

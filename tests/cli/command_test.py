@@ -127,11 +127,20 @@ class Show(unittest.TestCase):
     def test_the_catalogue_says_what_devices_links_and_clusters_are(self):
         catalog = json.loads(run("show", "catalog", "--json").stdout)
         described = {entry["name"]: entry["description"] for key in ("devices", "links", "clusters", "prices") for entry in catalog[key]}
-        self.assertTrue(described["v100"].endswith("[GPU, 300 W]"))
-        self.assertTrue(described["titan-rtx"].endswith("[GPU, geforce cooling, 280 W]"))
-        self.assertTrue(described["xeon-8160"].endswith("[processor, 150 W]"))
+        self.assertTrue(described["v100"].endswith("[GPU, 2017, 300 W]"))
+        self.assertTrue(described["titan-rtx"].endswith("[GPU, 2018, geforce cooling, 280 W]"))
+        self.assertTrue(described["xeon-8160"].endswith("[processor, 2017, 150 W]"))
         self.assertTrue(described["tcp-10g"].endswith("[ethernet, TCP]"))
         self.assertTrue(described["aws-p5-48xlarge"].endswith("55.04 USD/h"))
+
+    def test_clusters_stand_by_the_year_of_their_devices(self):
+        clusters = json.loads(run("show", "clusters", "--json").stdout)["clusters"]
+        years = [cluster["year"] for cluster in clusters]
+        self.assertEqual(years, sorted(years))
+        self.assertEqual({cluster["name"] for cluster in clusters},
+                         {entry["name"] for entry in json.loads(run("show", "catalog", "--json").stdout)["clusters"]})
+        table = run("show", "clusters").stdout
+        self.assertLess(table.index("goyal-p100"), table.index("gb300-nvl72"))
 
     def test_every_name_of_the_catalogue_can_be_shown(self):
         catalog = json.loads(run("show", "catalog", "--json").stdout)
@@ -208,7 +217,7 @@ class Show(unittest.TestCase):
             self.assertNotIn("nccl", [row["name"] for row in json.loads(run(*words).stdout)["strategies"]])
             refused = run(*words, "--strategy", "nccl")
             self.assertEqual(refused.returncode, 2)
-            self.assertIn("NCCL does not run on xeon-8160; choose a cluster of GPUs, or another strategy", refused.stderr)
+            self.assertIn("NCCL does not run on xeon-8160; choose another strategy", refused.stderr)
 
     def test_help_everywhere(self):
         for words in ((), ("predict",), ("scale",), ("show",), ("show", "network"), ("show", "nccl"), ("verify",), ("time",), ("export",), ("reproduce",), ("agree",), ("doctor",), ("manual",), ("completion",)):

@@ -60,7 +60,7 @@ TEST(Catalog, EveryFigureNamesItsSourceAndLiesInItsInterval) {
     check_figure(link.latency, entry.name);
     EXPECT_LE(link.bandwidth.high, link.line_rate.value) << entry.name;
   }
-  ASSERT_EQ(catalog_clusters().size(), 12u);
+  ASSERT_GE(catalog_clusters().size(), 43u);
   for (const CatalogEntry& entry : catalog_clusters())
     EXPECT_FALSE(catalog_cluster(entry.name).source.empty());
 }

@@ -241,14 +241,19 @@ TEST(NcclModel, ProcessorsAreRefused) {
   models::Cluster cluster = models::catalog_cluster("h200-ndr");
   cluster.device = models::catalog_device("xeon-8160");
   EXPECT_EQ(error_of([&] { return model(cluster, 8); }),
-            "NCCL does not run on xeon-8160; choose a cluster of GPUs, or another strategy");
+            "NCCL does not run on xeon-8160; choose another strategy, such as fused-ring or "
+            "hierarchical, or a cluster of NVIDIA's GPUs");
+  EXPECT_EQ(
+      error_of([&] { return model(models::catalog_cluster("oci-bm-gpu-mi300x-8"), 8); }),
+      "NCCL does not run on mi300x, which has RCCL, and Paceline has no model of that; choose "
+      "another strategy, such as fused-ring or hierarchical, or a cluster of NVIDIA's GPUs");
 }
 
 TEST(NcclModel, UnknownDevicesArePlacedByTheirRates) {
   models::Cluster cluster = models::catalog_cluster("h200-ndr");
   EXPECT_EQ(model(cluster, 8).compute_capability(), 90);
   EXPECT_TRUE(model(cluster, 8).knows_device());
-  cluster.device.name = "mine";
+  cluster.device.compute_capability = 0;
   EXPECT_FALSE(model(cluster, 8).knows_device());
   EXPECT_EQ(model(cluster, 8).compute_capability(), 80);
   cluster.device.tf32.reset();
@@ -259,8 +264,10 @@ TEST(NcclModel, UnknownDevicesArePlacedByTheirRates) {
 TEST(NcclTables, KnowTheDevicesOfTheCatalogue) {
   for (const models::CatalogEntry& entry : models::catalog_devices()) {
     const bool nvidia = entry.description.starts_with("NVIDIA");
-    EXPECT_EQ(compute_capability(entry.name) > 0, nvidia) << entry.name;
-    EXPECT_EQ(runs_nccl(entry.name), nvidia) << entry.name;
+    const models::Device device = models::catalog_device(entry.name);
+    EXPECT_EQ(device.compute_capability > 0, nvidia) << entry.name;
+    EXPECT_EQ(sums_by_nccl(device), nvidia) << entry.name;
+    EXPECT_TRUE(device.year) << entry.name;
   }
 }
 

@@ -32,8 +32,8 @@ class ReferenceRoutes {
     } else if (slots_.empty()) {
       for (int rank = 0; rank < ranks; ++rank) slots_.push_back(rank);
     }
-    for (int rank = 0; rank < ranks; ++rank)
-      used_nodes_ = std::max(used_nodes_, slots_[static_cast<std::size_t>(rank)] / g + 1);
+    slots_.resize(static_cast<std::size_t>(ranks));
+    for (const int slot : slots_) used_nodes_ = std::max(used_nodes_, slot / g + 1);
   }
 
   [[nodiscard]] Way way(int from_rank, int to_rank) const {
@@ -97,6 +97,23 @@ class ReferenceRoutes {
     return found == cost_.slow_nodes.end() ? 1 : found->second;
   }
 
+  // Of a node's NICs, those that stand beside a rank.
+  [[nodiscard]] double share_beside_ranks(int node) const {
+    const int g = cost_.ranks_per_node;
+    const int nics = cost_.nics_per_node;
+    int beside = 0;
+    for (int nic = 0; nic < nics; ++nic) {
+      bool has_rank = false;
+      for (const int slot : slots_) {
+        if (slot / g != node) continue;
+        const int place = slot % g;
+        has_rank = has_rank || (nics > g ? nic * g / nics == place : place * nics / g == nic);
+      }
+      beside += has_rank ? 1 : 0;
+    }
+    return static_cast<double>(beside) / nics;
+  }
+
   // Returns the switches, or links of a torus, on the way.
   int outside(Way& way, int from, int to) const {
     using models::FabricKind;
@@ -107,9 +124,11 @@ class ReferenceRoutes {
     const bool striped = cost_.nic_use == models::NicUse::striped;
     const int out = striped ? -1 : from % g * cost_.nics_per_node / g;
     const int in = striped ? -1 : to % g * cost_.nics_per_node / g;
-    const double each = striped ? all_nics : nic;
-    way.links[fmt::format("NIC {} of {}, out", out, from / g)] = each / share(from / g);
-    way.links[fmt::format("NIC {} of {}, in", in, to / g)] = each / share(to / g);
+    const auto each = [&](int node) {
+      return (striped ? all_nics / share_beside_ranks(node) : nic) / share(node);
+    };
+    way.links[fmt::format("NIC {} of {}, out", out, from / g)] = each(from / g);
+    way.links[fmt::format("NIC {} of {}, in", in, to / g)] = each(to / g);
     if (cost_.fabric.kind == FabricKind::rail && out != in) {
       if (cost_.fabric.oversubscription > 1) {
         const double spine =
