@@ -186,6 +186,11 @@ struct Gelu {
   bool operator==(const Gelu&) const = default;
 };
 
+// x sigmoid(x), of Llama's feed-forward layers (Elfwing 2018).
+struct Silu {
+  bool operator==(const Silu&) const = default;
+};
+
 struct Tanh {
   bool operator==(const Tanh&) const = default;
 };
@@ -196,9 +201,12 @@ struct Tanh {
 // the less. `dropout` is that of the softmax's output. With a `window` the elements attend to those
 // of their own window of this many elements only, one window after the other in the sequence (Liu
 // 2021); 0 is the whole sequence. A `learned_scale` multiplies the scores of each head by a
-// parameter, `logit_scale` (Liu 2022).
+// parameter, `logit_scale` (Liu 2022). With fewer `key_value_heads` than heads, several heads of queries share
+// one of keys and values (grouped queries, Ainslie 2023); 0 is what the width of keys and values says, and as
+// many as heads where the three are side by side.
 struct Attention {
   std::int64_t heads = 1;
+  std::int64_t key_value_heads = 0;
   bool causal = false;
   double dropout = 0;
   std::int64_t window = 0;
@@ -245,7 +253,7 @@ using LayerKind =
                  AdaptiveAveragePool, Lrn, Dropout, Add, Concat, Flatten, SoftmaxCrossEntropy,
                  Embedding, Linear, TiedLinear, LayerNorm, Gelu, Tanh, Attention, SelectTokens,
                  FirstToken, StochasticDepth, Multiply, Scale, Rearrange, Slice, Pad, ClassToken,
-                 RelativePositionBias, MeanToken>;
+                 RelativePositionBias, MeanToken, Silu>;
 
 // The names of the kinds in YAML, in the order of LayerKind. Convolution is "convolution", MaxPool
 // "max_pool" and so on.
@@ -280,7 +288,8 @@ inline constexpr std::array<std::string_view, std::variant_size_v<LayerKind>> la
     "pad",
     "class_token",
     "relative_position_bias",
-    "mean_token"};
+    "mean_token",
+    "silu"};
 
 [[nodiscard]] inline std::string_view name(const LayerKind& kind) {
   return layer_kind_names[kind.index()];

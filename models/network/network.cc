@@ -39,7 +39,9 @@ struct OutOfRange {
   std::string operator()(const Attention& a) const {
     const bool is_probability = a.dropout >= 0 && a.dropout <= 1;
     if (!is_probability) return fmt::format("dropout {}", a.dropout);
-    return first({of("heads", a.heads), a.window == 0 ? "" : of("window", a.window)});
+    return first({of("heads", a.heads),
+                  a.key_value_heads == 0 ? "" : of("key_value_heads", a.key_value_heads),
+                  a.window == 0 ? "" : of("window", a.window)});
   }
   std::string operator()(const RelativePositionBias& b) const {
     return first({of("entries", b.entries), of("heads", b.heads), of("window", b.window),
@@ -52,6 +54,7 @@ struct OutOfRange {
   std::string operator()(const TiedLinear&) const { return ""; }
   std::string operator()(const LayerNorm&) const { return ""; }
   std::string operator()(const Gelu&) const { return ""; }
+  std::string operator()(const Silu&) const { return ""; }
   std::string operator()(const Tanh&) const { return ""; }
   std::string operator()(const FirstToken&) const { return ""; }
   std::string operator()(const MeanToken&) const { return ""; }

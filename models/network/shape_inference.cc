@@ -188,9 +188,9 @@ struct Inference {
     const bool has_bias = in.size() % 2 == 0;
     const std::size_t sequences = in.size() - (has_bias ? 1 : 0);
     for (const Shape& shape : std::span(in).first(sequences)) {
-      if (!shape.is_sequence || shape != in[0])
+      if (!shape.is_sequence || shape.height != in[0].height)
         fail(layer, fmt::format("attention reads {}", described(shape)),
-             "let it read three sequences of one shape, or one that has them side by side");
+             "let it read three sequences of as many elements, or one that has them side by side");
     }
     const std::int64_t window = a.window == 0 ? in[0].height : a.window;
     if (in[0].height % window != 0)
@@ -200,14 +200,7 @@ struct Inference {
       fail(layer, fmt::format("the bias of its scores is {}", described(in.back())),
            fmt::format("let it read a relative_position_bias, {}, or queries, keys and values",
                        described(Shape::image(a.heads, window, window))));
-    const std::int64_t features = sequences == 1 ? in[0].channels / 3 : in[0].channels;
-    if (sequences == 1 && in[0].channels % 3 != 0)
-      fail(layer, fmt::format("{} features are no three sequences", in[0].channels),
-           "let it read queries, keys and values side by side");
-    if (features % a.heads != 0)
-      fail(layer, fmt::format("{} heads do not divide {} features", a.heads, features),
-           "choose heads that do");
-    return Shape::sequence(in[0].height, features);
+    return Shape::sequence(in[0].height, sequences == 1 ? of_packed(a) : of_queries(a));
   }
   Shape operator()(const SelectTokens& s) const {
     need_sequence();
@@ -230,6 +223,53 @@ struct Inference {
   }
 
  private:
+  // Features of the queries, and so of the output, where queries, keys and values are side by side: h
+  // heads of queries, and twice the heads of keys and values.
+  [[nodiscard]] std::int64_t of_packed(const Attention& a) const {
+    const std::int64_t features = in[0].channels;
+    if (a.key_value_heads == 0) {
+      if (features % 3 != 0)
+        fail(layer, fmt::format("{} features are no three sequences", features),
+             "let it read queries, keys and values side by side");
+      check_heads(a.heads, features / 3);
+      return features / 3;
+    }
+    check_groups(a.heads, a.key_value_heads);
+    const std::int64_t all = a.heads + 2 * a.key_value_heads;
+    if (features % all != 0)
+      fail(layer,
+           fmt::format("{} features are no {} heads of queries and {} of keys and of values",
+                       features, a.heads, a.key_value_heads),
+           "let it read queries, keys and values side by side");
+    return features / all * a.heads;
+  }
+  [[nodiscard]] std::int64_t of_queries(const Attention& a) const {
+    const std::int64_t features = in[0].channels;
+    check_heads(a.heads, features);
+    const std::int64_t of_head = features / a.heads;
+    const std::int64_t key_value_heads =
+        a.key_value_heads == 0 ? in[1].channels / of_head : a.key_value_heads;
+    if (in[1] != in[2] || in[1].channels != key_value_heads * of_head)
+      fail(layer,
+           fmt::format("attention reads keys {} and values {}", described(in[1]), described(in[2])),
+           fmt::format("let both have {}",
+                       a.key_value_heads == 0
+                           ? fmt::format("whole heads of {} features", of_head)
+                           : fmt::format("{} heads of {} features", key_value_heads, of_head)));
+    check_groups(a.heads, key_value_heads);
+    return features;
+  }
+  void check_heads(std::int64_t heads, std::int64_t features) const {
+    if (features % heads != 0)
+      fail(layer, fmt::format("{} heads do not divide {} features", heads, features),
+           "choose heads that do");
+  }
+  void check_groups(std::int64_t heads, std::int64_t key_value_heads) const {
+    if (key_value_heads == 0 || heads % key_value_heads != 0)
+      fail(layer,
+           fmt::format("{} heads of queries share {} of keys and values", heads, key_value_heads),
+           "choose a number that divides the heads of queries");
+  }
   void need_sequence() const {
     if (!in[0].is_sequence)
       fail(layer,

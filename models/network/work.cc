@@ -12,6 +12,7 @@
 namespace paceline::models {
 namespace {
 
+constexpr int states_with_attention = 2;
 constexpr std::int64_t most_elements = std::int64_t{1} << 40;
 constexpr std::int64_t most_work = std::int64_t{1} << 53;  // all counts up to it are exact doubles
 
@@ -155,10 +156,8 @@ struct Counting {
     traffic(in.elements(), out.elements(), 2 * in.elements(), in.elements());
     work.kept = in.elements();
   }
-  void operator()(const Gelu&) const {
-    traffic(in.elements(), out.elements(), 2 * in.elements(), in.elements());
-    work.kept = in.elements();
-  }
+  void operator()(const Gelu&) const { activate(); }
+  void operator()(const Silu&) const { activate(); }
   void operator()(const Tanh&) const {
     traffic(in.elements(), out.elements(), 2 * in.elements(), in.elements());
     work.kept = out.elements();
@@ -186,6 +185,11 @@ struct Counting {
   }
 
  private:
+  // The backward pass reads the input.
+  void activate() const {
+    traffic(in.elements(), out.elements(), 2 * in.elements(), in.elements());
+    work.kept = in.elements();
+  }
   void pick() const { traffic(out.elements(), out.elements(), out.elements(), in.elements()); }
   void add_parameter(const char* what, std::vector<std::int64_t> shape) const {
     add_tensor(work.name + "." + what, what, std::move(shape));
@@ -287,6 +291,8 @@ NetworkWork work(const Network& network) {
     std::visit(Counting{network, layer, entry, shape_of(layer.inputs.front()), all_in, shapes[i],
                         !only_network_input},
                layer.kind);
+    if (std::holds_alternative<Attention>(layer.kind))
+      result.optimizer_states = states_with_attention;
     flops += entry.forward_flops;
     if (flops > most_work) {
       throw InputError(

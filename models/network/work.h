@@ -99,6 +99,9 @@ struct NetworkWork {
   std::vector<Gradient> gradients;
   std::int64_t input_elements = 0;  // of one sample
   std::int64_t sequence = 0;        // elements of one sample's sequence; 0 where it has none
+  // FP32 values that the optimizer of such networks keeps for each parameter: 1 of momentum SGD, 2 of Adam and
+  // LAMB, by which networks with attention are trained.
+  int optimizer_states = 1;
 
   [[nodiscard]] std::int64_t parameters() const;
   [[nodiscard]] std::int64_t forward_flops() const;

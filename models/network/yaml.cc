@@ -100,7 +100,8 @@ std::vector<std::string> attributes(std::string_view kind) {
   if (kind == "linear") return {"outputs", "bias"};
   if (kind == "tied_linear") return {"table", "bias"};
   if (kind == "layer_norm") return {"bias"};
-  if (kind == "attention") return {"heads", "causal", "dropout", "window", "learned_scale"};
+  if (kind == "attention")
+    return {"heads", "key_value_heads", "causal", "dropout", "window", "learned_scale"};
   if (kind == "relative_position_bias") return {"entries", "heads", "window", "hidden"};
   if (kind == "stochastic_depth") return {"probability"};
   if (kind == "scale") return {"learned"};
@@ -149,13 +150,17 @@ std::optional<LayerKind> kind_of_sequences(const YamlMap& map, std::string_view 
         .hidden = map.has("hidden") ? map.parsed("hidden", size_or_zero) : 0};
   }
   if (kind == "gelu") return Gelu{};
+  if (kind == "silu") return Silu{};
+  if (kind == "rms_norm") return LayerNorm{.bias = false};
   if (kind == "tanh") return Tanh{};
   if (kind == "attention") {
-    return Attention{.heads = map.parsed("heads", size),
-                     .causal = map.flag_or("causal", false),
-                     .dropout = map.has("dropout") ? map.parsed("dropout", probability) : 0,
-                     .window = map.has("window") ? map.parsed("window", size_or_zero) : 0,
-                     .learned_scale = map.flag_or("learned_scale", false)};
+    return Attention{
+        .heads = map.parsed("heads", size),
+        .key_value_heads = map.has("key_value_heads") ? map.parsed("key_value_heads", size) : 0,
+        .causal = map.flag_or("causal", false),
+        .dropout = map.has("dropout") ? map.parsed("dropout", probability) : 0,
+        .window = map.has("window") ? map.parsed("window", size_or_zero) : 0,
+        .learned_scale = map.flag_or("learned_scale", false)};
   }
   if (kind == "select_tokens") {
     const auto share = [](const std::string& text) { return parse_share(text, 1e-6, 1); };
@@ -218,7 +223,8 @@ struct Entry {
 };
 
 Entry read_layer(const YAML::Node& node, const std::string& file, const std::string& above) {
-  const std::vector<std::string> kinds(layer_kind_names.begin(), layer_kind_names.end());
+  std::vector<std::string> kinds(layer_kind_names.begin(), layer_kind_names.end());
+  kinds.emplace_back("rms_norm");  // a layer_norm without bias
   if (!node.IsMap())
     throw InputError(place_of(node, file), "a layer is no mapping",
                      "write {name: conv1, kind: convolution, ...}");
@@ -410,6 +416,8 @@ std::string attributes_text(const LayerKind& kind) {
     if (tied->bias) add("bias", "true");
   } else if (const auto* attention = std::get_if<Attention>(&kind)) {
     add("heads", fmt::format("{}", attention->heads));
+    if (attention->key_value_heads != 0)
+      add("key_value_heads", fmt::format("{}", attention->key_value_heads));
     if (attention->causal) add("causal", "true");
     if (attention->dropout != 0) add("dropout", fmt::format("{}", attention->dropout));
     if (attention->window != 0) add("window", fmt::format("{}", attention->window));

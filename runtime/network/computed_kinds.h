@@ -16,6 +16,6 @@ inline constexpr bool is_computed =
                models::Gelu, models::Tanh, models::Attention, models::SelectTokens,
                models::FirstToken, models::StochasticDepth, models::Multiply, models::Scale,
                models::Rearrange, models::Slice, models::Pad, models::ClassToken,
-               models::RelativePositionBias, models::MeanToken>;
+               models::RelativePositionBias, models::MeanToken, models::Silu>;
 
 }  // namespace paceline::runtime

@@ -44,10 +44,10 @@ struct Roofline {
   }
 };
 
-// Bytes that an update moves for each parameter: momentum SGD reads gradient, weight and momentum
-// and writes weight and momentum, all FP32; mixed precision also writes the FP16 weight.
-Bytes update_bytes(Precision precision) {
-  return Bytes{precision == Precision::mixed ? 22.0 : 20.0};
+// Bytes that an update moves for each parameter: it reads gradient and weight, and writes the weight, reads and
+// writes each value that the optimizer keeps, all FP32; mixed precision also writes the FP16 weight.
+Bytes update_bytes(Precision precision, int optimizer_states) {
+  return Bytes{12.0 + 8.0 * optimizer_states + (precision == Precision::mixed ? 2.0 : 0.0)};
 }
 
 void scale(ComputeTimes& times, double factor) {
@@ -363,7 +363,9 @@ ComputeTimes roofline_times(const ComputeRequest& request, Bound bound) {
              moved(layer.backward_read + layer.backward_written, layer.backward_weights()))});
   }
   times.update = static_cast<double>(request.network.parameters()) *
-                 update_bytes(request.precision) / roofline.memory;
+                 update_bytes(request.precision,
+                              request.optimizer_states.value_or(request.network.optimizer_states)) /
+                 roofline.memory;
   times.source = fmt::format(
       "roofline of {}: compute efficiency {:.2g} ({}), memory efficiency {:.2g} ({})", device.name,
       device.compute_efficiency.value, name(device.compute_efficiency.provenance),

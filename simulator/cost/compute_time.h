@@ -104,6 +104,7 @@ struct ComputeRequest {
   int batch_per_rank = 1;
   int ranks = 1;                             // of the job
   const models::Effects* effects = nullptr;  // null: no time of a layer is fixed
+  std::optional<int> optimizer_states = {};  // as in MemoryRequest
 };
 
 [[nodiscard]] ComputeTimes compute_times(const ComputeRequest& request, Bound bound);

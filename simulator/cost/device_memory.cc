@@ -97,7 +97,8 @@ DeviceMemory device_memory(const MemoryRequest& request) {
   return {.parameters = parameters * element,
           .masters = is_mixed ? parameters * fp32_size : Bytes{0},
           .gradients = (waits ? 2 : 1) * parameters * element,
-          .optimizer = request.optimizer_states * parameters * fp32_size,
+          .optimizer = request.optimizer_states.value_or(request.network.optimizer_states) *
+                       parameters * fp32_size,
           .activations = batch * kept_elements(request.network) * element,
           .input = batch * static_cast<double>(request.network.input_elements) * fp32_size,
           .workspace = batch * workspace_elements(request.network) * element + k_fac.workspace,

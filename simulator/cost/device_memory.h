@@ -41,8 +41,8 @@ struct MemoryRequest {
   models::Precision precision = models::Precision::fp32;
   int batch_per_rank = 1;
   // FP32 values that the optimizer keeps for each parameter: 0 for plain SGD, 1 for momentum and
-  // LARS (the default, as the update's time is counted), 2 for an optimizer of two moments.
-  int optimizer_states = 1;
+  // LARS, 2 for an optimizer of two moments; by default those that are usual for the network.
+  std::optional<int> optimizer_states = {};
 };
 
 // Bytes on one device.

@@ -106,9 +106,9 @@ PredictorSetting& JobSettings::at(int ranks, Bound bound) {
   for (const auto& known : settings_) {
     if (known->ranks == ranks && known->bound == bound) return *known;
   }
-  const ComputeRequest request{request_.network,   request_.cluster.device, request_.profile,
-                               request_.precision, request_.batch_per_rank, ranks,
-                               effects()};
+  const ComputeRequest request{request_.network,   request_.cluster.device,  request_.profile,
+                               request_.precision, request_.batch_per_rank,  ranks,
+                               effects(),          request_.optimizer_states};
   const CommunicationCost cost =
       communication_cost(request_.cluster, request_.profile, bound, ranks);
   const ComputeTimes alone =

@@ -24,7 +24,7 @@ struct PredictionOptions {
   // passes, of which the last has the all-reduces beside it, and one update.
   int accumulate = 1;
   models::Precision precision = models::Precision::mixed;
-  int optimizer_states = 1;  // as in MemoryRequest
+  std::optional<int> optimizer_states = {};  // as in MemoryRequest
   ThresholdRequest thresholds = {};
   // Takes the place of wait-free overlap, in strategies that have it.
   std::optional<models::Overlap> overlap = {};

@@ -181,13 +181,14 @@ Fields job_fields() {
       other_field(
           {.name = "optimizer-states",
            .takes = "N",
-           .otherwise = "1",
            .group = precision_group,
-           .help = "FP32 values that the optimizer keeps for each parameter: 0 for plain SGD, 1 "
-                   "for momentum and LARS, 2 for Adam and LAMB; they count in the memory of a rank",
+           .help =
+               "FP32 values that the optimizer keeps for each parameter: 0 for plain SGD, 1 "
+               "for momentum and LARS, 2 for Adam and LAMB; they count in the memory of a rank "
+               "and in the time of the update. By default 2 for networks with attention, else 1",
            .python = "int"},
           &Question::optimizer_states,
-          +[](const std::string& text) {
+          +[](const std::string& text) -> std::optional<int> {
             return static_cast<int>(parse_count(text, 0, most_optimizer_states));
           }),
       field<Question>(

@@ -88,7 +88,8 @@ RC_GTEST_PROP(Transformer, FlopsGrowAsTheSequenceAndItsSquare, ()) {
 
 // Multiply-adds counted one by one, forward and for the gradients of both operands of each product.
 RC_GTEST_PROP(Transformer, AttentionCostsWhatItsLoopsDo, ()) {
-  const std::int64_t heads = *rc::gen::inRange(1, 4);
+  const std::int64_t shared = *rc::gen::inRange(1, 4);  // heads of keys and values
+  const std::int64_t heads = shared * *rc::gen::inRange(1, 4);
   const std::int64_t each = *rc::gen::inRange(1, 4);
   const std::int64_t s = *rc::gen::inRange(1, 6);
   const bool packed = *rc::gen::arbitrary<bool>();
@@ -100,15 +101,21 @@ RC_GTEST_PROP(Transformer, AttentionCostsWhatItsLoopsDo, ()) {
       for (std::int64_t key = 0; key < s; ++key)
         for (std::int64_t d = 0; d < each; ++d) ++scores, ++sums;
   const std::int64_t h = heads * each;
+  const std::int64_t read = h + 2 * shared * each;  // of an element
   NetworkBuilder net("net", Shape::sequence(s));
-  const Attention attention{.heads = heads, .causal = packed, .dropout = dropout};
+  const bool is_stated = packed ? shared != heads : *rc::gen::arbitrary<bool>();
+  const Attention attention{.heads = heads,
+                            .key_value_heads = is_stated ? shared : 0,
+                            .causal = packed,
+                            .dropout = dropout};
   if (packed) {
-    net.add("qkv", Linear{3 * h});
+    net.add("qkv", Linear{read});
     net.add("a", attention);
   } else {
-    std::vector<std::string> read;
-    for (const char* name : {"q", "k", "v"}) read.push_back(net.add(name, Linear{h}, {"input"}));
-    net.add("a", attention, read);
+    std::vector<std::string> inputs = {net.add("q", Linear{h}, {"input"})};
+    for (const char* name : {"k", "v"})
+      inputs.push_back(net.add(name, Linear{shared * each}, {"input"}));
+    net.add("a", attention, inputs);
   }
   const LayerWork layer = work(net.build()).layers.back();
   RC_ASSERT(layer.output == Shape::sequence(s, h));
@@ -117,11 +124,56 @@ RC_GTEST_PROP(Transformer, AttentionCostsWhatItsLoopsDo, ()) {
   RC_ASSERT(layer.weight_gradient_flops == 0);
   const std::int64_t square = heads * s * s;
   const std::int64_t drop = dropout > 0 ? square : 0;
-  RC_ASSERT(layer.forward_read == 3 * s * h + 2 * square + drop);
+  RC_ASSERT(layer.forward_read == s * read + 2 * square + drop);
   RC_ASSERT(layer.forward_written == 2 * square + 2 * drop + s * h);
-  RC_ASSERT(layer.backward_read == 4 * s * h + 4 * square + 2 * drop);
-  RC_ASSERT(layer.backward_written == 3 * s * h + 2 * square + drop);
-  RC_ASSERT(layer.kept == 3 * s * h + square + 2 * drop);
+  RC_ASSERT(layer.backward_read == s * (read + h) + 4 * square + 2 * drop);
+  RC_ASSERT(layer.backward_written == s * read + 2 * square + drop);
+  RC_ASSERT(layer.kept == s * read + square + 2 * drop);
+}
+
+TEST(Transformer, GroupsOfQueriesShareWholeHeads) {
+  const auto error = [](const std::string& keys, const std::string& attention) {
+    return test::error_of([&] {
+      return work(
+          parse_network_yaml("network: toy\ninput: {tokens: 4}\nlayers:\n"
+                             "  - {name: t, kind: embedding, entries: 9, features: 16}\n"
+                             "  - {name: q, kind: linear, outputs: 16, input: t}\n"
+                             "  - {name: k, kind: linear, outputs: " +
+                                 keys +
+                                 ", input: t}\n"
+                                 "  - {name: v, kind: linear, outputs: 8, input: t}\n"
+                                 "  - {name: a, kind: attention, " +
+                                 attention + ", inputs: [q, k, v]}\n",
+                             "net.yaml"));
+    });
+  };
+  EXPECT_EQ(error("8", "heads: 4"), "no error");
+  EXPECT_EQ(error("4", "heads: 4"),
+            "net.yaml:8:5: layer 'a': attention reads keys a sequence 4x4 and values a sequence "
+            "4x8; let both have whole heads of 4 features");
+  EXPECT_EQ(error("8", "heads: 4, key_value_heads: 1"),
+            "net.yaml:8:5: layer 'a': attention reads keys a sequence 4x8 and values a sequence "
+            "4x8; let both have 1 heads of 4 features");
+  EXPECT_EQ(error("8", "heads: 1"),
+            "net.yaml:8:5: layer 'a': attention reads keys a sequence 4x8 and values a sequence "
+            "4x8; let both have whole heads of 16 features");
+}
+
+// Llama's feed-forward layers; its norms have a weight alone. Adam keeps two values for each parameter.
+TEST(Transformer, NetworksWithAttentionAreTrainedWithTwoMoments) {
+  const auto toy = [](const std::string& layers) {
+    return work(
+        parse_network_yaml("network: toy\ninput: {tokens: 4}\nlayers:\n"
+                           "  - {name: t, kind: embedding, entries: 9, features: 12}\n" +
+                               layers,
+                           "net.yaml"));
+  };
+  const NetworkWork gated = toy("  - {name: n, kind: rms_norm}\n  - {name: s, kind: silu}\n");
+  EXPECT_EQ(gated.layers[1].parameters.size(), 1u);
+  EXPECT_EQ(gated.layers[2].kind, "silu");
+  EXPECT_EQ(gated.layers[2].forward_read, 48);
+  EXPECT_EQ(gated.optimizer_states, 1);
+  EXPECT_EQ(toy("  - {name: a, kind: attention, heads: 2}\n").optimizer_states, 2);
 }
 
 struct Moved {
@@ -287,9 +339,8 @@ TEST(TransformerYaml, FaultsNameTheLayer) {
        "layer 'a': attention takes one input or three, and a bias, and has 5; write inputs: "
        "[queries, keys, values], or input: all_three"},
       {"kind: attention, heads: 1, inputs: [e, e, input]",
-       "layer 'a': attention reads a sequence 8x1; let it read three sequences of one shape, or "
-       "one "
-       "that has them side by side"},
+       "layer 'a': attention reads keys a sequence 8x6 and values a sequence 8x1; let both have "
+       "whole heads of 6 features"},
       {"kind: attention, heads: 1, input: input",
        "layer 'a': 1 features are no three sequences; let it read queries, keys and values side by "
        "side"},
