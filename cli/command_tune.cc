@@ -52,8 +52,7 @@ void run(const Options& options, const Words& words) {
   job::leave_out_untimed(job);
   const int ranks = ranks_of(job);
   const std::optional<job::AskedRobust> asked = take_robust(options.robust, job, ranks);
-  const std::vector<std::string> all_reduces =
-      job::parse_all_reduces(options.tuning.all_reduces, job);
+  const job::TuningTarget target = job::parse_target(options.tuning, job, asked.has_value());
   const Seconds limit = job::parse_time_limit(options.tuning.time_limit);
   const job::TuningTimes times = job::tuning_times(limit, options.why, asked.has_value());
   remember_stop_signals();
@@ -83,17 +82,17 @@ void run(const Options& options, const Words& words) {
           },
       .explain = options.why,
       .stop_explaining = ends_at(times.explanation)};
-  const job::Tuning tuning = job::tune_job(job, ranks, all_reduces, observer);
+  const job::Tuning tuning = job::tune_job(job, ranks, target, observer);
   std::optional<job::RobustTuning> robust;
   if (asked) {
     progress.show("sampling states of the world", 0);
-    robust = job::robust_tuning(tuning, *asked, all_reduces, ends_at(times.sampling));
+    robust = job::robust_tuning(tuning, *asked, target.all_reduces, ends_at(times.sampling));
   }
   progress.end();
   warn(tuning.table.warnings);
   if (!options.plan_out.empty()) {
     job::write_plan(options.plan_out,
-                    job::plan_document(robust ? robust->chosen().plan : tuning.tuned.plan, job,
+                    job::plan_document(robust ? robust->chosen().plan : tuning.chosen(), job,
                                        job.networks.front().work));
     notice("plan written to {}: --plan of predict, train and replay takes it\n", options.plan_out);
   }

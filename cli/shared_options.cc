@@ -115,6 +115,14 @@ void add_measured_throughputs_option(Command& command, std::string& measured) {
 
 void add_tuning_options(Command& command, job::TuningOptions& options, bool& why) {
   command
+      .add_option("--runtime", options.runtimes,
+                  "What runs the plan: ddp (PyTorch's DistributedDataParallel, which takes "
+                  "bucket_cap_mb), nccl (buckets of your own by NCCL), horovod, paceline (any "
+                  "all-reduce for each bucket); several by commas. By default ddp,nccl on GPUs of "
+                  "NVIDIA, else paceline")
+      .value("ddp|nccl|horovod|paceline")
+      .python("Texts");
+  command
       .add_option(
           "--all-reduce", options.all_reduces,
           "All-reduces that a bucket may take, as those of the runtime that the plan is for "

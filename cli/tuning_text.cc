@@ -20,8 +20,11 @@ namespace paceline::cli {
 namespace {
 
 // Buckets that are listed of many: the first, and the last, which no computation hides.
-constexpr std::size_t first_listed = 12;
-constexpr std::size_t last_listed = 8;
+constexpr std::size_t first_listed = 4;
+constexpr std::size_t last_listed = 3;
+// The fastest rows, and the changes that lose least: --why is a screen, and --wide has all.
+constexpr std::size_t strategies_shown = 8;
+constexpr std::size_t alternatives_shown = 5;
 
 // Whose plan it is, and what sums its buckets.
 std::string way_text(const models::Plan& plan) {
@@ -47,19 +50,60 @@ std::string kept_text(const job::Tuning& tuning) {
                          : fmt::format("less than {}", percent(job::least_worthwhile_gain)));
 }
 
-std::string summary_text(const job::Tuning& tuning) {
+std::string job_text(const job::Tuning& tuning) {
+  return fmt::format("{} on {}: {} ranks, batch {} per rank, {} precision, {} on the wire\n\n",
+                     tuning.table.network.work.name, tuning.table.job.cluster.name,
+                     tuning.table.ranks, tuning.table.job.question.batch_per_rank,
+                     name(tuning.table.job.question.precision), name(tuning.tuned.plan.wire));
+}
+
+std::string words(const job::Advice& advice) {
+  const std::size_t buckets = advice.plan.buckets.size();
+  if (advice.setting.empty())
+    return fmt::format("{} bucket{} of your own", buckets, buckets == 1 ? "" : "s");
+  return advice.setting;
+}
+
+std::string advice_line(const job::Tuning& tuning, const std::string& runtime) {
+  if (const job::Advice* const advice = tuning.advice()) {
+    if (advice->setting.empty())
+      return fmt::format("send {} by NCCL: iterations of {} (--plan-out FILE writes them)\n",
+                         words(*advice), to_text(advice->iteration));
+    return fmt::format("set {}: iterations of {}\n", advice->setting, to_text(advice->iteration));
+  }
+  double most = 0;
+  for (const job::Advice& one : tuning.tried) most = std::max(most, one.gain.value);
+  return fmt::format("keep the defaults of {}: nothing that was tried gains more than {}\n",
+                     runtime, percent(most));
+}
+
+// What to change, and what that gains, in a few lines.
+std::string advice_text(const job::Tuning& tuning) {
+  const job::RuntimeDefaults& defaults = *tuning.yardstick();
+  const Figure<Seconds>& iteration = tuning.table.rows[defaults.row].iteration;
+  const Seconds least = tuning.tuned.least_period;
+  std::string text = advice_line(tuning, defaults.runtime);
+  text += fmt::format(
+      "  the defaults of {} take {} ({} to {}, predicted); no plan of one stream less than {}\n",
+      defaults.runtime, to_text(iteration.value), to_text(iteration.low), to_text(iteration.high),
+      to_text(least));
+  Table tried({{"  tried", Align::left}, {"is told", Align::left}, {"gains", Align::left}});
+  for (const job::Advice& one : tuning.tried)
+    tried.add({fmt::format("  {}", name(one.runtime)), words(one), gain_text(one.gain)});
+  text += tried.text();
+  text += help_text(tuning);
+  for (const std::string& line : tuning.cut_short) text += fmt::format("  {}\n", line);
+  return text;
+}
+
+std::string found_text(const job::Tuning& tuning) {
   const simulator::TunedPlan& tuned = tuning.tuned;
   const std::size_t buckets = tuned.plan.buckets.size();
-  std::string text =
-      fmt::format("{} on {}: {} ranks, batch {} per rank, {} precision, {} on the wire\n\n",
-                  tuning.table.network.work.name, tuning.table.job.cluster.name, tuning.table.ranks,
-                  tuning.table.job.question.batch_per_rank,
-                  name(tuning.table.job.question.precision), name(tuned.plan.wire));
-  text += fmt::format("the best plan: iteration {} ({} to {}, predicted), {} bucket{}{}\n",
-                      to_text(tuned.period), to_text(tuning.iteration.low),
-                      to_text(tuning.iteration.high), buckets, buckets == 1 ? "" : "s",
-                      way_text(tuned.plan));
-  text += kept_text(tuning);
+  std::string text = fmt::format(
+      "the best plan: iteration {} ({} to {}, predicted), {} bucket{}{}\n", to_text(tuned.period),
+      to_text(tuning.iteration.low), to_text(tuning.iteration.high), buckets,
+      buckets == 1 ? "" : "s", way_text(tuned.plan));
+  if (tuning.tried.empty()) text += kept_text(tuning);
   if (tuned.is_optimal)
     text += fmt::format(
         "  proven: no contiguous buckets with any of {} all-reduces are faster in one stream\n",
@@ -88,14 +132,15 @@ std::string summary_text(const job::Tuning& tuning) {
                                    row.name, to_text(row.iteration.value)));
   }
   if (!defaults.empty()) text += fmt::format("  defaults: {}\n", fmt::join(defaults, ", "));
-  text += help_text(tuning);
+  if (tuning.tried.empty()) text += help_text(tuning);
   if (!tuned.left_out.empty()) {
     text += fmt::format(
         "  not tried, because they have too many messages: {}{}\n", tuned.left_out.front(),
         tuned.left_out.size() == 1 ? "" : fmt::format(" and {} more", tuned.left_out.size() - 1));
   }
-  for (const std::string& line : tuning.cut_short) text += fmt::format("  {}\n", line);
-  return text + "\n";
+  if (tuning.tried.empty())
+    for (const std::string& line : tuning.cut_short) text += fmt::format("  {}\n", line);
+  return text;
 }
 
 Table buckets_table(const job::Tuning& tuning) {
@@ -167,9 +212,22 @@ std::string strategies_text(const job::Tuning& tuning, std::size_t top) {
 
 std::string to_text(const job::Tuning& tuning, const job::RobustTuning* robust, bool why, int width,
                     std::size_t top) {
-  return fmt::format("{}{}\n{}{}{}", summary_text(tuning), buckets_text(tuning, width),
-                     why ? why_text(tuning.tuned.alternatives, tuning.tuned.period, width) : "",
-                     robust != nullptr ? robust_text(*robust) : "", strategies_text(tuning, top));
+  const bool is_whole = width == unlimited_width;
+  std::string text = job_text(tuning);
+  if (!tuning.tried.empty()) text += advice_text(tuning);
+  if (tuning.tried.empty() || why || is_whole) text += found_text(tuning);
+  if (robust != nullptr) text += "\n" + robust_text(*robust);
+  if (!why && !is_whole) {
+    if (top > 0) text += "\n" + strategies_table(tuning, top).text();
+    return text + setting_text(tuning.table.job) +
+           "  --why says more: the buckets of the best plan, and what else takes how long\n";
+  }
+  const std::size_t shown = top == 0 && !is_whole ? strategies_shown : top;
+  const std::string whys = why ? why_text(tuning.tuned.alternatives, tuning.tuned.period, width,
+                                          is_whole ? unlimited_rows : alternatives_shown)
+                               : "";
+  return fmt::format("{}\n{}\n{}{}{}", text, buckets_text(tuning, width), whys,
+                     whys.empty() ? "" : "\n", strategies_text(tuning, shown));
 }
 
 std::string to_markdown(const job::Tuning& tuning, bool why, std::size_t top) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "cli/prediction_text.h"
@@ -82,7 +83,25 @@ Table why_table(const std::vector<std::vector<simulator::Alternative>>& of_bucke
 }
 
 std::string why_text(const std::vector<std::vector<simulator::Alternative>>& of_buckets,
-                     Seconds period, int width) {
+                     Seconds period, int width, std::size_t most) {
+  Table table = why_table(of_buckets, period);
+  std::vector<Seconds> periods;
+  for (const auto& of_bucket : of_buckets)
+    for (const simulator::Alternative& other : of_bucket) periods.push_back(other.period);
+  if (periods.empty()) return "";
+  std::vector<std::size_t> rows(periods.size());
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  if (most < rows.size()) {
+    std::ranges::stable_sort(rows, {}, [&](std::size_t row) { return periods[row]; });
+    const std::size_t left_out = rows.size() - most;
+    rows.resize(most);
+    table.keep_rows(rows);
+    return fmt::format(
+        "what each bucket would lose by other choices, all others as they are\n\n{}\n{} choices "
+        "that lose "
+        "as much or more are not listed (--wide lists all)\n",
+        table.fitted(width).text, left_out);
+  }
   std::string alike;
   for (std::size_t i = 0; i < of_buckets.size(); ++i) {
     for (const simulator::Alternative& other : of_buckets[i]) {
@@ -92,7 +111,7 @@ std::string why_text(const std::vector<std::vector<simulator::Alternative>>& of_
   }
   return fmt::format(
       "what each bucket would lose by other choices, all others as they are\n\n{}\n{}",
-      why_table(of_buckets, period).fitted(width).text,
+      table.fitted(width).text,
       alike.empty() ? "" : fmt::format("all-reduces that are as fast as the plan's:\n{}\n", alike));
 }
 

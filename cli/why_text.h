@@ -22,12 +22,15 @@ struct NextBest {
 // "-" twice where nothing was tried.
 [[nodiscard]] NextBest next_best(const job::Tuning& tuning, std::size_t bucket);
 
+inline constexpr std::size_t unlimited_rows = static_cast<std::size_t>(-1);
+
 // A row for each change of each bucket of a plan with this period; and the table in at most `width`
-// columns below its heading.
+// columns below its heading, of the changes that lose least, `most` of them.
 [[nodiscard]] Table why_table(const std::vector<std::vector<simulator::Alternative>>& of_buckets,
                               Seconds period);
 [[nodiscard]] std::string why_text(
-    const std::vector<std::vector<simulator::Alternative>>& of_buckets, Seconds period, int width);
+    const std::vector<std::vector<simulator::Alternative>>& of_buckets, Seconds period, int width,
+    std::size_t most = unlimited_rows);
 
 // "  what would help most: NIC bandwidth, twice as good: 8.1 % (with this plan)\n", or nothing where
 // nothing was asked.

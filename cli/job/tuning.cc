@@ -17,6 +17,8 @@
 #include "models/collective/catalogue.h"
 #include "models/plan/tuned.h"
 #include "simulator/cost/nccl_model.h"
+#include "simulator/export/ddp.h"
+#include "simulator/export/horovod.h"
 #include "simulator/planner/threshold_fields.h"
 #include "simulator/prediction/prediction_json.h"
 
@@ -165,6 +167,51 @@ std::vector<RuntimeDefaults> runtime_defaults(const Tuning& tuning,
   return found;
 }
 
+constexpr std::pair<Runtime, std::string_view> runtimes_by_name[] = {
+    {Runtime::ddp, "ddp"},
+    {Runtime::horovod, "horovod"},
+    {Runtime::nccl, "nccl"},
+    {Runtime::paceline, "paceline"}};
+
+// What the runtime can be told that comes nearest to the plan, or the plan itself.
+Advice advice_for(Runtime runtime, const Tuning& tuning,
+                  const simulator::PredictionRequest& request) {
+  constexpr double mebibyte = 1024.0 * 1024;
+  const models::Plan& plan = tuning.tuned.plan;
+  if (runtime == Runtime::ddp) {
+    simulator::DdpSettings settings = simulator::ddp_settings(plan, request);
+    return {runtime,
+            settings.best.cap
+                ? fmt::format("bucket_cap_mb={:g}", settings.best.cap->value() / mebibyte)
+                : "its defaults",
+            std::move(settings.plan), settings.best.iteration};
+  }
+  if (runtime == Runtime::horovod) {
+    simulator::HorovodSettings settings = simulator::horovod_settings(plan, request);
+    return {runtime,
+            fmt::format("HOROVOD_FUSION_THRESHOLD={:.0f} HOROVOD_CYCLE_TIME={:g}",
+                        settings.fusion.value(), 1e3 * settings.cycle.value()),
+            std::move(settings.plan), settings.iteration};
+  }
+  return {runtime, "", plan, tuning.tuned.period};
+}
+
+// What runtimes that have defaults can be told, beside these.
+void try_runtimes(Tuning& tuning) {
+  const RuntimeDefaults* const defaults = tuning.yardstick();
+  if (defaults == nullptr) return;
+  const simulator::StrategyPrediction& row = tuning.table.rows[defaults->row];
+  const simulator::SampledIteration by_default = simulator::sampled(row);
+  const simulator::PredictionRequest request =
+      tuning.table.job.request(tuning.table.network, tuning.table.ranks, row.plan.wire);
+  simulator::Predictor predictor(request);
+  for (const Runtime runtime : tuning.runtimes) {
+    Advice advice = advice_for(runtime, tuning, request);
+    advice.gain = simulator::paired_gain(predictor.sampled(advice.plan), by_default);
+    tuning.tried.push_back(std::move(advice));
+  }
+}
+
 // Adds what the plan does, its interval, and its gain over defaults. `taken` is the row that the plan is
 // of, timed as that was; null where a search found it.
 void describe(Tuning& tuning, const simulator::StrategyPrediction* taken) {
@@ -186,12 +233,36 @@ void describe(Tuning& tuning, const simulator::StrategyPrediction* taken) {
 }  // namespace
 
 const RuntimeDefaults* Tuning::kept() const {
+  if (!tried.empty()) return advice() == nullptr ? yardstick() : nullptr;
   const RuntimeDefaults* best = nullptr;
   for (const RuntimeDefaults& one : defaults)
     if (best == nullptr || one.gain.value < best->gain.value) best = &one;
   if (best == nullptr) return nullptr;
   const bool is_kept = best->gain.includes_none() || best->gain.value < least_worthwhile_gain;
   return is_kept ? best : nullptr;
+}
+
+const RuntimeDefaults* Tuning::yardstick() const {
+  if (std::ranges::count(runtimes, Runtime::paceline) > 0) return nullptr;
+  const bool is_horovods = runtimes.front() == Runtime::horovod;
+  const auto found = std::ranges::find_if(defaults, [&](const RuntimeDefaults& one) {
+    return (one.runtime == "Horovod") == is_horovods;
+  });
+  return found == defaults.end() ? nullptr : &*found;
+}
+
+const Advice* Tuning::advice() const {
+  const Advice* best = nullptr;
+  for (const Advice& one : tried) {
+    const double more = one.gain.value - (best == nullptr ? 0 : best->gain.value);
+    if (!one.gain.includes_none() && more >= least_worthwhile_gain) best = &one;
+  }
+  return best;
+}
+
+const models::Plan& Tuning::chosen() const {
+  if (const Advice* const what = advice()) return what->plan;
+  return tried.empty() ? tuned.plan : table.rows[yardstick()->row].plan;
 }
 
 void compare_with_others(Job& job) {
@@ -233,6 +304,12 @@ Seconds parse_time_limit(const std::string& text) {
   return parsing_option("--time-limit", [&] { return parse_seconds(text); });
 }
 
+std::string_view name(Runtime runtime) {
+  return name_in(runtimes_by_name, runtime);
+}
+
+namespace {
+
 std::vector<std::string> parse_all_reduces(const std::string& text, const Job& job) {
   if (text.empty()) return {};
   std::vector<std::string> known;
@@ -249,17 +326,59 @@ std::vector<std::string> parse_all_reduces(const std::string& text, const Job& j
   });
 }
 
+// Other runtimes than ours call one library for all buckets. Horovod's is NCCL, whose rings it is timed by.
+void take_library(const Job& job, TuningTarget& target) {
+  const bool is_ours = std::ranges::count(target.runtimes, Runtime::paceline) > 0;
+  if (is_ours || !target.all_reduces.empty()) return;
+  const bool has_nccl = simulator::sums_by_nccl(job.cluster.device);
+  if (!has_nccl && std::ranges::count(target.runtimes, Runtime::nccl) > 0)
+    throw InputError({"--runtime"}, "NCCL does not run on " + job.cluster.device.name,
+                     "choose ddp, horovod or paceline");
+  if (has_nccl) target.all_reduces.emplace_back("nccl");
+  if (!has_nccl || std::ranges::count(target.runtimes, Runtime::horovod) > 0)
+    target.all_reduces.emplace_back("ring");
+}
+
+}  // namespace
+
+TuningTarget parse_target(const TuningOptions& options, const Job& job, bool is_robust) {
+  TuningTarget target{.runtimes = {}, .all_reduces = parse_all_reduces(options.all_reduces, job)};
+  const bool needs_ours = !options.all_reduces.empty() || is_robust || job.names_strategies;
+  parsing_option("--runtime", [&] {
+    if (options.runtimes.empty()) return;
+    for (const std::string& word : comma_list(options.runtimes)) {
+      const Runtime runtime = value_named(runtimes_by_name, "runtime", word);
+      if (needs_ours && runtime != Runtime::paceline)
+        throw InputError(fmt::format("{} takes no all-reduces, strategies or robust plans", word),
+                         "leave --all-reduce, --strategy and --robust out, or write paceline");
+      target.runtimes.push_back(runtime);
+    }
+  });
+  if (!target.runtimes.empty()) {
+    take_library(job, target);
+    return target;
+  }
+  const bool is_usual = simulator::sums_by_nccl(job.cluster.device) &&
+                        job.question.thresholds.streams.value_or(1) == 1 && !job.question.overlap;
+  target.runtimes = needs_ours || !is_usual ? std::vector{Runtime::paceline}
+                                            : std::vector{Runtime::ddp, Runtime::nccl};
+  take_library(job, target);
+  return target;
+}
+
 TuningTimes tuning_times(Seconds limit, bool explains, bool samples) {
   const int parts = 1 + (explains ? 1 : 0) + (samples ? 1 : 0);
   const Seconds part = limit / static_cast<double>(parts);
   return {part, explains ? 2 * part : part, limit};
 }
 
-Tuning tune_job(const Job& job, int ranks, const std::vector<std::string>& all_reduces,
+Tuning tune_job(const Job& job, int ranks, const TuningTarget& target,
                 const TuningObserver& observer) {
   check(job);
   const LoadedNetwork& network = job.networks.front();
+  const std::vector<std::string>& all_reduces = target.all_reduces;
   Tuning tuning{.table = predict_table(job, network, ranks, observer.table), .tuned = {}};
+  tuning.runtimes = target.runtimes;
   PredictionTable& table = tuning.table;
   const std::vector<Family> all = families(job, all_reduces);
   for (std::size_t wire = 0; wire < job.wires.size(); ++wire) {
@@ -280,6 +399,7 @@ Tuning tune_job(const Job& job, int ranks, const std::vector<std::string>& all_r
   if (tuning.by_library && tuning.by_library->second <= tuning.tuned.period)
     tuning.by_library.reset();
   describe(tuning, taken);
+  try_runtimes(tuning);
   tuning.is_explained = observer.explain;
   if (!tuning.tuned.is_complete)
     tuning.cut_short.emplace_back("the search was stopped: more time may find a better plan");

@@ -17,8 +17,18 @@ namespace paceline::job {
 
 inline constexpr const char* default_time_limit = "10 s";
 
+// What runs the plan.
+enum class Runtime {
+  ddp,      // PyTorch's DistributedDataParallel: bucket_cap_mb
+  horovod,  // its fusion threshold and cycle
+  nccl,     // a training loop of one's own, which calls NCCL for buckets of its own
+  paceline  // our runtime: any buckets, an all-reduce of the catalogue for each
+};
+[[nodiscard]] std::string_view name(Runtime runtime);
+
 // The options of the search as typed.
 struct TuningOptions {
+  std::string runtimes;                         // by commas; empty: those that are usual there
   std::string all_reduces;                      // by commas; empty: all
   std::string time_limit = default_time_limit;  // of the whole command
 };
@@ -46,6 +56,15 @@ struct RuntimeDefaults {
 // A gain that is smaller is not worth a plan of one's own.
 inline constexpr double least_worthwhile_gain = 0.01;
 
+// What a person would change, and what that gains.
+struct Advice {
+  Runtime runtime = Runtime::ddp;
+  std::string setting;  // "bucket_cap_mb=63"; empty: buckets of one's own
+  models::Plan plan;
+  Seconds iteration{0};
+  simulator::PairedGain gain = {};  // over the defaults that are the yardstick
+};
+
 struct Tuning {
   PredictionTable table;       // of the strategies that it is compared with
   simulator::TunedPlan tuned;  // none slower than any row of the table, of the fastest wire type
@@ -58,6 +77,9 @@ struct Tuning {
   std::vector<RuntimeDefaults> defaults = {};     // of Horovod and of PyTorch DDP, where they run
   // The best buckets for a library's own all-reduce, where these are not the plan's: their iteration.
   std::optional<std::pair<models::Library, Seconds>> by_library = {};
+  std::vector<Runtime> runtimes = {};
+  // What each of them can be told, where there are defaults to compare it with; not for our own runtime.
+  std::vector<Advice> tried = {};
   bool is_explained = false;                // whether the observer asked for other choices (--why)
   std::vector<std::string> cut_short = {};  // what the time did not suffice for, a line each
 
@@ -65,8 +87,23 @@ struct Tuning {
   [[nodiscard]] double gain_over(const simulator::StrategyPrediction& row) const {
     return row.iteration.value / tuned.period - 1;
   }
-  // The fastest of the defaults, if the gain over it is not certain or not worth a plan of one's own.
+  // The defaults to keep, where nothing that was tried is advised; where nothing was tried, the fastest
+  // ones, if the gain over them is not certain or not worth a plan of one's own.
   [[nodiscard]] const RuntimeDefaults* kept() const;
+  // Of the defaults, those that `tried` is compared with: of the first runtime that has some.
+  [[nodiscard]] const RuntimeDefaults* yardstick() const;
+  // The simplest of `tried` that gains for certain, and to which no other adds what is worth it; null: keep
+  // the defaults, or nothing was tried.
+  [[nodiscard]] const Advice* advice() const;
+  // The plan to be written: that of the advice, or of the defaults that are kept; else the one that is
+  // found.
+  [[nodiscard]] const models::Plan& chosen() const;
+};
+
+// What a search is for.
+struct TuningTarget {
+  std::vector<Runtime> runtimes = {Runtime::paceline};
+  std::vector<std::string> all_reduces = {};  // that buckets may take; empty: all
 };
 
 // Adds the models of other systems to the strategies, unless the user named some; those of NCCL where
@@ -80,9 +117,12 @@ void compare_with_others(Job& job);
 // by the flow engine, those with too many messages to follow, which have a line in the table's left_out. To be called before tune_job().
 void leave_out_untimed(Job& job);
 
-// The names of all-reduces in a list by commas, of the catalogue and of libraries that can be timed for
-// the job; empty: all. Throws InputError that names --all-reduce.
-[[nodiscard]] std::vector<std::string> parse_all_reduces(const std::string& text, const Job& job);
+// Where nobody says the runtime, it is DDP and NCCL on devices that NCCL runs on; ours elsewhere, and where
+// all-reduces, strategies or robust plans are asked for, which other runtimes do not take. All-reduces are
+// names by commas, of the catalogue and of libraries that can be timed for the job. Throws InputError
+// that names --runtime or --all-reduce.
+[[nodiscard]] TuningTarget parse_target(const TuningOptions& options, const Job& job,
+                                        bool is_robust);
 
 struct TuningObserver {
   TableObserver table = {};
@@ -102,8 +142,7 @@ struct TuningObserver {
 // timed. Where a row of the table is faster than all that is found, the plan is that row's. Only these
 // all-reduces are taken, of all where none is named; rows with others are then not in the table. Throws
 // InputError as predict_table() does, and if the job names a plan, stragglers or more networks than one.
-[[nodiscard]] Tuning tune_job(const Job& job, int ranks,
-                              const std::vector<std::string>& all_reduces = {},
+[[nodiscard]] Tuning tune_job(const Job& job, int ranks, const TuningTarget& target = {},
                               const TuningObserver& observer = {});
 
 // Whether our runtime can run the row's plan, and no substitute of its engine timed it.

@@ -95,6 +95,19 @@ const Document<DefaultsLine>& defaults_document() {
   return document;
 }
 
+const Document<Advice>& advice_document() {
+  static const auto document =
+      Document<Advice>()
+          .add("runtime", &Advice::runtime)
+          .add("setting", [](const Advice& one) { return non_empty(one.setting); })
+          .add("buckets", [](const Advice& one) { return one.plan.buckets.size(); })
+          .add("iteration_s", &Advice::iteration, positive())
+          .add("gain", [](const Advice& one) { return one.gain.value; })
+          .add("gain_low", [](const Advice& one) { return one.gain.low; })
+          .add("gain_high", [](const Advice& one) { return one.gain.high; });
+  return document;
+}
+
 // What the search found and how far it got.
 const Document<Tuning>& found_document() {
   using Found = Tuning;
@@ -159,6 +172,15 @@ const Document<Tuning>& found_document() {
                 return lines;
               },
               defaults_document())
+          .add("runtimes", &Found::runtimes)
+          .add("tried", &Found::tried, advice_document())
+          .add(
+              "advice",
+              [](const Found& of) -> std::optional<Advice> {
+                if (of.advice() == nullptr) return std::nullopt;
+                return *of.advice();
+              },
+              advice_document())
           .add("keep_defaults_of",
                [](const Found& of) {
                  return of.kept() == nullptr ? std::nullopt : std::optional(of.kept()->runtime);

@@ -93,7 +93,7 @@ struct Tuning {
   bool why = false;  // whether its text says it
 
   [[nodiscard]] const models::Plan& plan() const {
-    return robust ? robust->chosen().plan : tuning.tuned.plan;
+    return robust ? robust->chosen().plan : tuning.chosen();
   }
 };
 
@@ -155,8 +155,7 @@ Tuning tune(const Keywords& keywords, const models::Network* network,
   job::leave_out_untimed(*job);
   const int ranks = job::ranks_of(*job);
   const std::optional<job::AskedRobust> robust = take_robust(asked.robust, *job, ranks);
-  const std::vector<std::string> all_reduces =
-      job::parse_all_reduces(asked.tuning.all_reduces, *job);
+  const job::TuningTarget target = job::parse_target(asked.tuning, *job, robust.has_value());
   const Seconds limit = job::parse_time_limit(asked.tuning.time_limit);
   const auto start = Clock::now();
   const auto ends_at = [start](Seconds time) {
@@ -173,10 +172,10 @@ Tuning tune(const Keywords& keywords, const models::Network* network,
       .stop = [&](double share) { return ends_at(share * times.search)(); },
       .explain = asked.why,
       .stop_explaining = ends_at(times.explanation)};
-  Tuning answer{
-      .job = job, .tuning = tune_job(*job, ranks, all_reduces, observer), .why = asked.why};
+  Tuning answer{.job = job, .tuning = tune_job(*job, ranks, target, observer), .why = asked.why};
   if (robust)
-    answer.robust = robust_tuning(answer.tuning, *robust, all_reduces, ends_at(times.sampling));
+    answer.robust =
+        robust_tuning(answer.tuning, *robust, target.all_reduces, ends_at(times.sampling));
   return answer;
 }
 

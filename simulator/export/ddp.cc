@@ -141,20 +141,20 @@ DdpSettings ddp_settings(const models::Plan& plan, const PredictionRequest& requ
   DdpSettings settings{.asked = predictor.run(plan).steady.period, .calls = ddp.name};
   const auto with = [&](std::optional<Bytes> cap) {
     models::Plan made = plan_with(cap, FirstBucket::as_others, ddp, asked);
-    const bool is_plan = has_buckets_of(made, plan);
     const int buckets = static_cast<int>(made.buckets.size());
-    return std::pair(DdpCap{cap, predictor.run(made).steady.period, buckets}, is_plan);
+    return std::pair(DdpCap{cap, predictor.run(made).steady.period, buckets}, std::move(made));
   };
-  std::tie(settings.by_default, settings.is_plan) = with(std::nullopt);
+  std::tie(settings.by_default, settings.plan) = with(std::nullopt);
   settings.best = settings.by_default;
   for (const Bytes cap : caps_of(plan, request.network)) {
     // Another cap than the one so far has to be sooner by more than noise.
     constexpr double alike = 1e-4;
-    const auto [candidate, is_plan] = with(cap);
+    auto [candidate, made] = with(cap);
     if (candidate.iteration >= settings.best.iteration * (1 - alike)) continue;
     settings.best = candidate;
-    settings.is_plan = is_plan;
+    settings.plan = std::move(made);
   }
+  settings.is_plan = has_buckets_of(settings.plan, plan);
   if (settings.best.cap) {
     const auto with_first = [&](FirstBucket first) {
       return plan_with(settings.best.cap, first, ddp, asked);

@@ -30,6 +30,7 @@ struct DdpCap {
 
 struct DdpSettings {
   DdpCap best = {};
+  models::Plan plan = {};  // that DDP makes of it
   DdpCap by_default = {};
   Seconds asked{0};      // predicted, with the plan
   bool is_plan = false;  // whether the buckets of `best` are the plan's

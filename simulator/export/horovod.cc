@@ -71,12 +71,12 @@ std::vector<std::string> notes_of(const models::Plan& plan, const HorovodSetting
   std::vector<std::string> notes;
   const double longer = settings.iteration / settings.asked - 1;
   constexpr double percent = 100;
-  notes.push_back(
-      fmt::format("the plan cannot be said as it is: Horovod would make {} bucket{} of its {}, and "
-                  "an iteration is "
-                  "predicted to take {}, {:+.1f} % of the plan's {}",
-                  settings.buckets, settings.buckets == 1 ? "" : "s", plan.buckets.size(),
-                  to_text(settings.iteration), percent * longer, to_text(settings.asked)));
+  notes.push_back(fmt::format(
+      "the plan cannot be said as it is: Horovod would make {} bucket{} of its {}, and "
+      "an iteration is "
+      "predicted to take {}, {:+.1f} % of the plan's {}",
+      settings.plan.buckets.size(), settings.plan.buckets.size() == 1 ? "" : "s",
+      plan.buckets.size(), to_text(settings.iteration), percent * longer, to_text(settings.asked)));
   for (const models::PlannedSchedule& planned : plan.schedules) {
     if (is_ring(planned) || (settings.hierarchical && is_by_nodes(planned, cluster))) continue;
     notes.push_back(fmt::format("{}: Horovod has no such all-reduce, and asks NCCL for its own",
@@ -135,7 +135,7 @@ HorovodSettings horovod_settings(const models::Plan& plan, const PredictionReque
       best.fusion = fusion;
       best.cycle = Seconds{milli * cycle_ms};
       best.iteration = run.steady.period;
-      best.buckets = static_cast<int>(run.plan.buckets.size());
+      best.plan = std::move(run.plan);
     }
   }
   return best;

@@ -21,9 +21,9 @@ struct HorovodSettings {
   Bytes fusion{0};  // on the wire, as Horovod counts it where gradients are compressed
   Seconds cycle{0};
   bool hierarchical = false;
-  Seconds iteration{0};  // predicted, with these settings
-  Seconds asked{0};      // predicted, with the plan
-  int buckets = 0;       // that Horovod would make
+  Seconds iteration{0};    // predicted, with these settings
+  Seconds asked{0};        // predicted, with the plan
+  models::Plan plan = {};  // that Horovod would make
 };
 
 // The request's network, ranks and wire type must be the plan's. Throws as Predictor does.

@@ -114,6 +114,7 @@ COMMANDS = {
     "tune": ((*SMALL, "--ranks", "16", *FUSED, "--time-limit", "0 s"), JOB | {
         "--host-copies": (None, ()),  # a tuned plan does not go through the host
         "--all-reduce": (("ring", "halving-doubling"), ("--strategy", "ring")),
+        "--runtime": (("ddp", "paceline"), ("--strategy", "all")),
         "--why": ((None, ""), ("--time-limit", "60 s", "--engine", "step")),
         "--robust": ((None, ""), ()),
         "--default": (("ring", "ddp"), ("--robust",)),

@@ -88,7 +88,7 @@ class Formats(CommandTest):
             with self.subTest(name):
                 text = run(*words, "--markdown")
                 self.assertEqual(text.returncode, 0, text.stderr)
-                wide = run(*words, columns=1000).stdout
+                wide = run(*words, *(("--wide",) if name == "tune" else ()), columns=1000).stdout
                 for block in text.stdout.split("\n\n"):
                     lines = block.splitlines()
                     self.assertGreater(len(lines), 2)

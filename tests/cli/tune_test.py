@@ -7,6 +7,8 @@ import unittest
 from paceline import EXAMPLES, CommandTest, run, run_as_both
 
 JOB = ("--model", "alexnet", "--cluster", "jizhi-p40", "--ranks", "64")
+# The runtime that takes any all-reduce for each bucket.
+TUNE = (*JOB, "--runtime", "paceline")
 
 
 def merged(plan, buckets, i, all_reduce):
@@ -29,7 +31,7 @@ class Tune(CommandTest):
         self.changed_plan = self.folder / "changed.json"
 
     def tuned(self, *words):
-        return json.loads(self.done(run("tune", *JOB, "--json", "--plan-out", str(self.plan), *words)))
+        return json.loads(self.done(run("tune", *TUNE, "--json", "--plan-out", str(self.plan), *words)))
 
     def test_the_plan_is_predicted_as_it_is_printed(self):
         for engine, optimal in (("step", True), ("auto", False)):
@@ -66,7 +68,7 @@ class Tune(CommandTest):
         predicted = json.loads(self.done(run("predict", *JOB, "--others", "--json")))["strategies"]
         served = {"byteps", "tf-parameter-server", "tf-distributed-replicated", "kvstore", "p3"}
         self.assertEqual({row["name"]: row["iteration_s"] for row in predicted if row["name"] not in served}, {name: row["iteration_s"] for name, row in rows.items()})
-        text = self.done(run("tune", *JOB, "--time-limit", "0 s"))
+        text = self.done(run("tune", *TUNE, "--time-limit", "0 s"))
         gain = abs(100 * document["runtime_defaults"][0]["gain"])
         self.assertIn(f"defaults: Horovod's take {gain:.1f} % ", text)
         # Where there are no GPUs, DDP's process group is Gloo's.
@@ -77,7 +79,7 @@ class Tune(CommandTest):
         named = self.tuned("--time-limit", "0 s", "--strategy", "ring,fused-ring")
         self.assertEqual([row["name"] for row in named["strategies"]], ["ring", "fused-ring"])
         self.assertEqual(named["runtime_defaults"], [])
-        self.assertNotIn("defaults:", self.done(run("tune", *JOB, "--time-limit", "0 s", "--strategy", "ring")))
+        self.assertNotIn("defaults:", self.done(run("tune", *TUNE, "--time-limit", "0 s", "--strategy", "ring")))
 
     def test_a_process_group_takes_its_own_all_reduce(self):
         whole = self.tuned("--engine", "step")
@@ -93,7 +95,7 @@ class Tune(CommandTest):
         self.assertEqual(document["by_thresholds"]["name"], "fused-ring")
         two = self.tuned("--time-limit", "0 s", "--all-reduce", "ring,double-binary-tree")
         self.assertLessEqual({bucket["all_reduce"].split(",")[0].split(" ")[0] for bucket in two["buckets"]}, {"ring", "double-binary-tree"})
-        self.refused(run("tune", *JOB, "--all-reduce", "rong"), "--all-reduce: unknown all-reduce 'rong'; did you mean 'ring'?")
+        self.refused(run("tune", *TUNE, "--all-reduce", "rong"), "--all-reduce: unknown all-reduce 'rong'; did you mean 'ring'?")
 
     def test_buckets_of_several_streams_are_searched(self):
         job = ("--all-reduce", "ring", "--strategy", "ring,fused-ring", "--time-limit", "5 s")
@@ -125,24 +127,24 @@ class Tune(CommandTest):
         self.assertIn("so that no plan is faster by more than", text)
 
     def test_text_says_what_is_proven(self):
-        step = self.done(run("tune", *JOB, "--engine", "step"))
+        step = self.done(run("tune", *TUNE, "--engine", "step"))
         self.assertIn("the best plan: iteration", step)
         self.assertIn("proven: no contiguous buckets", step)
-        auto = self.done(run("tune", *JOB, "--time-limit", "0 s"))
+        auto = self.done(run("tune", *TUNE, "--time-limit", "0 s"))
         self.assertIn("lower bound:", auto)
         self.assertIn("not proven to be the best: links are shared", auto)
         self.assertIn("the search was stopped", auto)
 
     def test_the_first_and_the_last_of_many_buckets_are_listed(self):
         job = ("--model", "resnet50", "--cluster", "h200-ndr", "--ranks", "16", "--strategy", "parameter-server", "--time-limit", "1 s")
-        text = self.done(run("tune", *job))
+        text = self.done(run("tune", *job, "--why"))
         rows = [line.split()[0] for line in text.split("\n\n")[2].splitlines()[1:]]
-        self.assertEqual(rows[:21], [*map(str, range(12)), "...", *map(str, range(153, 161))])
-        self.assertIn("141 buckets are not listed (--wide lists all)", text)
+        self.assertEqual(rows[:8], [*map(str, range(4)), "...", *map(str, range(158, 161))])
+        self.assertIn("154 buckets are not listed (--wide lists all)", text)
 
     def test_an_engine_that_is_asked_for_leaves_out_what_it_would_follow_for_long(self):
         job = ("--model", "alexnet", "--cluster", "jizhi-p40", "--ranks", "1024", "--engine", "flow", "--time-limit", "0 s", "--strategy", "all")
-        result, document = run_as_both("tune", *job)
+        result, document = run_as_both("tune", *job, "--why")
         text = self.done(result)
         names = {row["name"] for row in document["left_out"]}
         self.assertIn("byte-scheduler", names)
@@ -176,20 +178,20 @@ class Tune(CommandTest):
                         row = json.loads(self.done(run("predict", *JOB, "--engine", engine, "--json", "--plan", str(self.changed_plan))))["strategies"][0]
                         self.assertAlmostEqual(row["iteration_s"] / other["iteration_s"], 1, delta=1e-9)
                 self.assertGreater(seen, 0)
-        text = self.done(run("tune", *JOB, "--engine", "step", "--why", "--time-limit", "60 s"))
+        text = self.done(run("tune", *TUNE, "--engine", "step", "--why", "--time-limit", "60 s"))
         self.assertIn("next best", text)
         self.assertIn("what would help most: ", text)
         self.assertIn("what each bucket would lose by other choices", text)
 
     def test_only_why_pays_for_explanations(self):
-        result, document = run_as_both("tune", *JOB, "--engine", "step", "--time-limit", "60 s")
+        result, document = run_as_both("tune", *TUNE, "--engine", "step", "--time-limit", "60 s")
         self.assertEqual([bucket["alternatives"] for bucket in document["buckets"]], [[]] * len(document["buckets"]))
         self.assertEqual(document["cut_short"], [])
         self.assertNotIn("next best", self.done(result))
 
     def test_what_the_time_cuts_short_is_a_line_each(self):
         report = self.folder / "report.html"
-        words = ("tune", *JOB, "--time-limit", "0 s", "--why")
+        words = ("tune", *TUNE, "--time-limit", "0 s", "--why")
         text = self.done(run(*words, "--html", str(report)))
         document = self.tuned("--time-limit", "0 s", "--why")
         last = len(document["buckets"]) - 1
@@ -217,7 +219,7 @@ class Tune(CommandTest):
         self.assertNotEqual(robust["best"]["p95_s"], self.tuned(*job, "--seed", "3")["robust"]["best"]["p95_s"])
         ring = self.tuned(*job, "--strategy", "fused-ring", "--default", "fused-ring")["robust"]
         self.assertEqual(ring["default"]["name"], "fused-ring")
-        text = self.done(run("tune", *JOB, *job, "--default", "ring"))
+        text = self.done(run("tune", *TUNE, *job, "--default", "ring"))
         self.assertRegex(text, r"(is taken: the gain over ring is|ring is kept: the gain over it is) .* to ")
 
     def test_latency_that_streams_may_not_hide_is_in_robust_plans(self):
@@ -237,17 +239,17 @@ class Tune(CommandTest):
         self.assertGreaterEqual(times[2]["iteration_high_s"] * (1 + 1e-9), times[1]["iteration_s"])
         in_order = robust["default"]["iteration_s"] * (1 + robust["default"]["unhidden"]) / (chosen["iteration_s"] * (1 + chosen["unhidden"])) - 1
         self.assertLessEqual(robust["gain"]["low"], min(in_order, robust["gain"]["value"]) + 1e-12)
-        result, document = run_as_both("tune", *JOB, *job)
+        result, document = run_as_both("tune", *TUNE, *job)
         hidden = max(document["robust"][plan]["unhidden"] for plan in ("robust", "default")) > 1e-9
         self.assertEqual("streams hide from each other" in self.done(result), hidden)
         self.assertEqual(self.tuned("--robust", "--engine", "step")["robust"]["robust"]["unhidden"], 0)
 
     def test_show_plan_says_why_as_tune_does(self):
         heading = "what each bucket would lose by other choices"
-        tuned = self.done(run("tune", *JOB, "--engine", "step", "--why", "--plan-out", str(self.plan)))
+        tuned = self.done(run("tune", *TUNE, "--engine", "step", "--why", "--wide", "--plan-out", str(self.plan)))
         whys = tuned[tuned.index(heading) :]
         whys = whys[: whys.index("\nstrategy ")]
-        shown = self.done(run("show", "plan", *JOB, "--engine", "step", "--why", "--plan", str(self.plan)))
+        shown = self.done(run("show", "plan", *JOB, "--engine", "step", "--why", "--wide", "--plan", str(self.plan)))
         self.assertIn(whys.strip(), shown)
         self.assertGreater(len(whys.splitlines()), 8)
         self.assertNotIn(heading, self.done(run("show", "plan", *JOB, "--engine", "step", "--plan", str(self.plan))))
@@ -272,8 +274,8 @@ class Tune(CommandTest):
         self.assertTrue(self.tuned(*job, str(self.changed_plan))["robust"]["keeps_default"])
         self.assertEqual(json.loads(self.plan.read_text())["buckets"], best["buckets"])
         self.refused(run("tune", "--model", "resnet50", *JOB[2:], *job, str(self.changed_plan)), "changed.json")
-        self.refused(run("tune", *JOB, "--wire", "fp32", *job, str(self.changed_plan)), "--default")
-        self.refused(run("tune", *JOB, *job, "nothing.json"), "nothing.json")
+        self.refused(run("tune", *TUNE, "--wire", "fp32", *job, str(self.changed_plan)), "--default")
+        self.refused(run("tune", *TUNE, *job, "nothing.json"), "nothing.json")
 
     def test_stragglers_are_in_the_sampled_states(self):
         job = ("--engine", "step", "--robust", "--time-limit", "60 s")
@@ -288,9 +290,47 @@ class Tune(CommandTest):
         chosen = slow["default" if slow["keeps_default"] else "robust"]
         self.assertAlmostEqual(mean["strategies"][0]["iteration_mean_s"] / chosen["iteration_s"], 1, delta=0.02)
         for option, value in (("--spread", "normal:0.1"), ("--slow-rank", "3=2"), ("--seed", "3"), ("--default", "ring")):
-            self.refused(run("tune", *JOB, option, value), option)
-        self.refused(run("tune", *JOB, "--robust", "--slow-rank", "64=2"), "--slow-rank")
-        self.refused(run("tune", *JOB, "--robust", "--slow-rank", "3=2", "--default", "k-fac"), "--default")
+            self.refused(run("tune", *TUNE, option, value), option)
+        self.refused(run("tune", *TUNE, "--robust", "--slow-rank", "64=2"), "--slow-rank")
+        self.refused(run("tune", *TUNE, "--robust", "--slow-rank", "3=2", "--default", "k-fac"), "--default")
+
+    def test_gpus_are_told_what_a_person_would_run(self):
+        job = ("tune", "--model", "resnet50", "--cluster", "aws-p3-16xlarge", "--ranks", "64")
+        result, document = run_as_both(*job, "--plan-out", str(self.plan))
+        text = self.done(result)
+        self.assertEqual(document["runtimes"], ["ddp", "nccl"])
+        self.assertEqual([one["runtime"] for one in document["tried"]], ["ddp", "nccl"])
+        self.assertEqual({bucket["all_reduce"] for bucket in document["buckets"]}, {"nccl (timed by its own model)"})
+        default = document["runtime_defaults"][0]
+        for one in document["tried"]:
+            self.assertAlmostEqual(default["iteration_s"] / one["iteration_s"] - 1, one["gain"], delta=1e-9)
+        # The plan that is written is the advised one, or the one that is kept.
+        advice = document["advice"]
+        self.assertIsNotNone(advice)
+        self.assertGreater(advice["gain_low"], 0)
+        self.assertGreaterEqual(advice["gain"], 0.01)
+        row = json.loads(self.done(run("predict", *job[1:], "--json", "--plan", str(self.plan))))["strategies"][0]
+        self.assertAlmostEqual(row["iteration_s"] / advice["iteration_s"], 1, delta=1e-6)
+        self.assertLess(len(text.splitlines()), 10)
+        self.assertLess(len(self.done(run(*job, "--why")).splitlines()), 60)
+
+        kept, document = run_as_both("tune", "--model", "bert-large", "--cluster", "h200-ndr", "--ranks", "64", "--batch", "16",
+                                     "--plan-out", str(self.changed_plan))
+        self.assertIn("keep the defaults of PyTorch DDP: nothing that was tried gains more than", self.done(kept))
+        self.assertIsNone(document["advice"])
+        self.assertEqual(json.loads(self.changed_plan.read_text())["strategy"], "ddp")
+
+    def test_a_runtime_takes_what_it_can_be_told(self):
+        job = ("tune", "--model", "alexnet", "--cluster", "jizhi-p40", "--ranks", "64")
+        document = json.loads(self.done(run(*job, "--runtime", "horovod", "--json")))
+        self.assertEqual(document["runtime_defaults"][0]["runtime"], "Horovod")
+        self.assertRegex(document["tried"][0]["setting"], r"HOROVOD_FUSION_THRESHOLD=\d+ HOROVOD_CYCLE_TIME=[\d.]+")
+        ours = json.loads(self.done(run(*job, "--runtime", "paceline", "--json", "--time-limit", "0 s")))
+        self.assertEqual((ours["runtimes"], ours["tried"], ours["advice"]), (["paceline"], [], None))
+        self.refused(run(*job, "--runtime", "dpp"), "--runtime: unknown runtime 'dpp'; did you mean 'ddp'?")
+        self.refused(run(*job, "--runtime", "ddp", "--all-reduce", "ring"), "--runtime: ddp takes no all-reduces, strategies or robust plans")
+        self.refused(run("tune", "--model", "alexnet", "--cluster", "oci-bm-gpu-mi300x-8", "--ranks", "64", "--runtime", "nccl"),
+                     "--runtime: NCCL does not run on mi300x; choose ddp, horovod or paceline")
 
     def test_the_plan_runs(self):
         cluster = self.folder / "two-cores.yaml"
