@@ -194,6 +194,8 @@ Job load_job(const simulator::Question& question, const LoadRequest& request) {
       placed(given.cluster ? *given.cluster : load_cluster(question.cluster), question.placement);
   job.profile = given.profile ? given.profile : load_profile(question.profile, job.cluster);
   if (!question.nic.empty()) take_nic(question.nic, job);
+  if (question.stack)
+    parsing_option("--stack", [&] { models::take_stack(*question.stack, job.cluster); });
   if (question.compute_efficiency) take_compute_efficiency(*question.compute_efficiency, job);
   if (given.plan || !question.plan.empty()) {
     take_plan(given, job);

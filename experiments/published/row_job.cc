@@ -42,7 +42,8 @@ const std::vector<const Field<simulator::Question>*>& question_options() {
     std::vector<const Field<simulator::Question>*> all;
     for (const simulator::ThresholdField& field : simulator::threshold_fields())
       all.push_back(&simulator::question_field(field.name));
-    for (const char* const name : {"accumulate", "nccl", "wire", "overlap", "engine", "placement"})
+    for (const char* const name :
+         {"accumulate", "nccl", "wire", "overlap", "engine", "placement", "stack"})
       all.push_back(&simulator::question_field(name));
     return all;
   }();
@@ -147,8 +148,10 @@ RowJob SourceParts::job(const TrainingRow& row) {
         .network = nullptr, .cluster = nullptr, .options = row_options(row), .ranks = row.ranks};
     job.network = &network(row.model, row.sequence);
     const std::string& placement = job.options.question.placement;
-    job.cluster = placement.empty() ? &cluster(row.cluster)
-                                    : &cluster(row.cluster, models::placement_from_name(placement));
+    job.cluster = &cluster(
+        row.cluster,
+        placement.empty() ? std::nullopt : std::optional(models::placement_from_name(placement)),
+        job.options.question.stack);
     models::check_ranks(*job.cluster, row.ranks);
     return job;
   };
@@ -160,8 +163,9 @@ RowJob SourceParts::job(const TrainingRow& row) {
 }
 
 const models::Cluster& SourceParts::cluster(const std::string& name,
-                                            std::optional<models::Placement> placement) {
-  std::unique_ptr<models::Cluster>& known = clusters_[{name, placement}];
+                                            std::optional<models::Placement> placement,
+                                            std::optional<models::Stack> stack) {
+  std::unique_ptr<models::Cluster>& known = clusters_[{name, placement, stack}];
   if (known) return *known;
   const std::string file = "clusters/" + name + ".yaml";
   const auto text = source_.files.texts.find(file);
@@ -169,6 +173,7 @@ const models::Cluster& SourceParts::cluster(const std::string& name,
       text == source_.files.texts.end()
           ? models::catalog_cluster(name)
           : models::parse_cluster_yaml(text->second, source_.path(file)));
+  if (stack) models::take_stack(*stack, *known);
   if (placement) {
     known->placement = *placement;
     known->slots.clear();

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "experiments/published/source.h"
@@ -76,9 +77,10 @@ class SourceParts {
   // Throws InputError that names expected.csv and the row's line, or the file and line of a
   // cluster or network.
   [[nodiscard]] RowJob job(const TrainingRow& row);
-  // With its ranks placed as `placement` says, where it does.
+  // With its ranks placed as `placement` says, and layers' times those of the stack, where they do.
   [[nodiscard]] const models::Cluster& cluster(const std::string& name,
-                                               std::optional<models::Placement> placement = {});
+                                               std::optional<models::Placement> placement = {},
+                                               std::optional<models::Stack> stack = {});
   [[nodiscard]] const SourceNetwork& network(const std::string& name, std::optional<int> sequence);
 
   // The words by which `paceline predict` knows them: a path or a name.
@@ -88,7 +90,7 @@ class SourceParts {
  private:
   const Source& source_;
   ClusterEdit edit_;
-  std::map<std::pair<std::string, std::optional<models::Placement>>,
+  std::map<std::tuple<std::string, std::optional<models::Placement>, std::optional<models::Stack>>,
            std::unique_ptr<models::Cluster>>
       clusters_;
   std::map<std::pair<std::string, int>, std::unique_ptr<SourceNetwork>> networks_;

@@ -171,4 +171,8 @@ struct Cluster {
   [[nodiscard]] bool has_nic() const { return !nic.name.empty(); }
 };
 
+// Gives layers the fixed time of a stack. Throws InputError where devices launch no kernels: processors, and
+// clusters without effects.
+void take_stack(Stack stack, Cluster& cluster);
+
 }  // namespace paceline::models

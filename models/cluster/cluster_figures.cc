@@ -1,6 +1,9 @@
 // Tests: tests/cli/command_test.py.
 #include "models/cluster/cluster_figures.h"
 
+#include <fmt/core.h>
+
+#include "models/base/error.h"
 #include "models/cluster/fabric.h"
 #include "models/cluster/platform.h"
 
@@ -13,6 +16,14 @@ std::string described_fabric(const Cluster& cluster) {
 
 std::string_view name(NicUse use) {
   return use == NicUse::striped ? "striped" : "affinity";
+}
+
+void take_stack(Stack stack, Cluster& cluster) {
+  if (!cluster.effects || cluster.effects->layer_launch.high <= Seconds{0})
+    throw InputError(fmt::format("no layer of {} has a time of its own on {}", cluster.name,
+                                 cluster.device.name),
+                     "leave it out: it is for GPUs");
+  cluster.effects->layer_launch = layer_launch_of(stack);
 }
 
 }  // namespace paceline::models

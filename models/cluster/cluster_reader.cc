@@ -72,7 +72,9 @@ void read_nics(const YamlMap& map, Cluster& cluster) {
   std::vector<std::string> keys = link_keys();
   keys.insert(keys.end(), {"count", "use", "gpudirect"});
   const YamlMap nic(node, map.file(), "nic", keys);
-  cluster.nic = read_link(nic, "nic");
+  // Without GPUDirect the bandwidth follows from the line rate.
+  const bool has_gpudirect = nic.flag_or("gpudirect", true);
+  cluster.nic = read_link(nic, "nic", has_gpudirect);
   finish();
   read_gpudirect(nic, cluster);
   if (nic.has("count")) cluster.nics_per_node = read_count(nic, "count", most_nics);

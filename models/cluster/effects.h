@@ -6,6 +6,10 @@
 // each does to an iteration.
 #pragma once
 
+#include <array>
+#include <string_view>
+#include <utility>
+
 #include "models/base/figure.h"
 #include "models/base/units.h"
 
@@ -14,6 +18,17 @@ namespace paceline::models {
 // From how many busy ranks of a node on they crowd each other: where four cards of a box were all
 // busy, they were slower than each alone (cnn-gpu-benchmarks README); nothing is known of fewer.
 inline constexpr int crowded_ranks = 4;
+
+// How kernels of a layer get to the device, which says what a layer takes whatever the batch.
+enum class Stack {
+  eager,     // a framework launches one after the other
+  compiled,  // the same with fused kernels, as torch.compile and XLA make them
+  graphs     // CUDA graphs
+};
+inline constexpr std::array<std::pair<Stack, std::string_view>, 3> stacks = {
+    {{Stack::eager, "eager"}, {Stack::compiled, "compiled"}, {Stack::graphs, "graphs"}}};
+// The prior of a layer's fixed time with the stack (catalog/effects.yaml).
+[[nodiscard]] Figure<Seconds> layer_launch_of(Stack stack);
 
 struct Effects {
   // Standard deviation of the compute time between ranks of one kind, over its mean. A rank keeps

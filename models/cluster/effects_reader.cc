@@ -1,6 +1,9 @@
 // Tests: tests/models/cluster_effects_test.cc.
 #include "models/cluster/effects_reader.h"
 
+#include <fmt/core.h>
+
+#include "models/base/names.h"
 #include "models/cluster/catalog_file.h"
 #include "models/cluster/figure_reader.h"
 
@@ -23,6 +26,11 @@ auto catalog_figure(const char* name, F parse) {
 }
 
 }  // namespace
+
+Figure<Seconds> layer_launch_of(Stack stack) {
+  const std::string name = fmt::format("layer_launch_{}", name_in(stacks, stack));
+  return catalog_figure(name.c_str(), seconds);
+}
 
 Effects catalog_effects(bool geforce) {
   return {.rank_spread = catalog_figure("rank_spread", factor),
@@ -52,7 +60,7 @@ Effects read_effects(const YAML::Node& node, const std::string& file, Effects ef
   const YamlMap map(
       node, file, "the effects",
       {"rank_spread", "jitter", "crowding", "slowdown", "memory_bound", "collective_launch",
-       "layer_launch", "unexplained", "unexplained_doubling", "unexplained_exposed"});
+       "layer_launch", "stack", "unexplained", "unexplained_doubling", "unexplained_exposed"});
   const Basis basis;
   override_figure(map, "rank_spread", basis, factor, effects.rank_spread, Zero::allowed);
   override_figure(map, "jitter", basis, factor, effects.jitter, Zero::allowed);
@@ -61,6 +69,12 @@ Effects read_effects(const YAML::Node& node, const std::string& file, Effects ef
   override_figure(map, "memory_bound", basis, factor, effects.memory_bound, Zero::allowed);
   override_figure(map, "collective_launch", basis, seconds, effects.collective_launch,
                   Zero::allowed);
+  if (map.has("stack") && map.has("layer_launch"))
+    throw InputError(map.place_of_key("stack"), "a stack, and layer_launch, which it says",
+                     "leave one of the two out");
+  if (map.has("stack"))
+    effects.layer_launch = layer_launch_of(map.parsed(
+        "stack", [](const std::string& text) { return value_named(stacks, "stack", text); }));
   override_figure(map, "layer_launch", basis, seconds, effects.layer_launch, Zero::allowed);
   override_figure(map, "unexplained", basis, factor, effects.unexplained, Zero::allowed);
   override_figure(map, "unexplained_doubling", basis, factor, effects.unexplained_doubling,

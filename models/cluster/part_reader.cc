@@ -304,7 +304,7 @@ std::vector<std::string> link_keys() {
           "latency", "link",        "protocol",   "flows",  "bandwidth_by_ranks"};
 }
 
-Link read_link(const YamlMap& map, const std::string& name) {
+Link read_link(const YamlMap& map, const std::string& name, bool states_bandwidth) {
   const Basis basis = basis_of(map);
   Link link;
   link.name = name;
@@ -312,8 +312,8 @@ Link read_link(const YamlMap& map, const std::string& name) {
     link = map.parsed("base", [](const std::string& base) { return catalog_link(base); });
   } else {
     require(map, {"line_rate", "latency"});
-    if (!map.has("bandwidth_by_ranks") && map.text_or("protocol", "") != "tcp")
-      require(map, {"bandwidth"});
+    const bool is_tcp = map.text_or("protocol", "") == "tcp";
+    if (states_bandwidth && !map.has("bandwidth_by_ranks") && !is_tcp) require(map, {"bandwidth"});
   }
   link.description = map.text_or("description", link.description);
   override_figure(map, "line_rate", basis, bandwidth, link.line_rate);

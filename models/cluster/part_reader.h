@@ -18,6 +18,8 @@ namespace paceline::models {
 
 // The keys that a link has, for mappings that have others too, and the link of such a mapping.
 [[nodiscard]] std::vector<std::string> link_keys();
-[[nodiscard]] Link read_link(const YamlMap& map, const std::string& name);
+// `states_bandwidth`: whether a link without base has to, unless it follows from TCP.
+[[nodiscard]] Link read_link(const YamlMap& map, const std::string& name,
+                             bool states_bandwidth = true);
 
 }  // namespace paceline::models

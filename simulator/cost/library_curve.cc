@@ -12,6 +12,7 @@
 #include "models/base/interval.h"
 #include "models/base/parse_units.h"
 #include "models/base/to_size.h"
+#include "models/cluster/placement.h"
 
 namespace paceline::simulator {
 namespace {
@@ -123,6 +124,14 @@ Seconds LibraryCurve::time(Bytes bytes) const {
   return bound_ == Bound::slow ? time * (1 + misfit) : time / (1 + misfit);
 }
 
+LibraryJob library_job(const models::Cluster& cluster, int ranks, models::WireType wire) {
+  const bool between_nodes = models::used_nodes(cluster, ranks) > 1;
+  const bool is_plain = cluster.fabric.kind == models::FabricKind::flat &&
+                        cluster.placement == models::Placement::node_major &&
+                        cluster.slots.empty() && cluster.slow_nodes.empty();
+  return {ranks, between_nodes, wire, between_nodes && !is_plain};
+}
+
 std::string LibraryCurve::described(Bytes least, Bytes most) const {
   std::string text = "its calibrated curve";
   if (curve_.ranks != job_.ranks && job_.ranks > 1)
@@ -130,6 +139,7 @@ std::string LibraryCurve::described(Bytes least, Bytes most) const {
   if (curve_.library != name(library_)) text += fmt::format(" of {}", curve_.library);
   if (curve_.wire != job_.wire) text += fmt::format(" of {}", name(curve_.wire));
   if (curve_.between_nodes != job_.between_nodes) text += " between nodes";
+  if (job_.has_own_routes) text += ", which knows neither this fabric nor this placement";
   if (curve_.measured && most > curve_.measured->most)
     text += fmt::format(", extrapolated beyond {}", to_text_binary(curve_.measured->most));
   if (curve_.measured && least < curve_.measured->least)

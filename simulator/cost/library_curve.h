@@ -28,7 +28,12 @@ struct LibraryJob {
   int ranks = 1;
   bool between_nodes = true;  // they are on more than one node
   models::WireType wire = models::WireType::fp32;
+  // Its messages pass uplinks, rails, a torus or slow nodes, or its ranks are placed out of order: a curve
+  // does not say whether those that were measured did, too.
+  bool has_own_routes = false;
 };
+[[nodiscard]] LibraryJob library_job(const models::Cluster& cluster, int ranks,
+                                     models::WireType wire);
 
 class LibraryCurve {
  public:
@@ -43,7 +48,7 @@ class LibraryCurve {
 
   [[nodiscard]] Seconds time(Bytes bytes) const;
   // "its calibrated curve", and whatever of it is not the job's: " of 8 ranks, scaled to 64",
-  // " of fp32", " of mpi", " between nodes"; and ", extrapolated beyond 16 MiB" (or "below 4 B")
+  // " of fp32", " of mpi", " between nodes", that it knows no fabric where the job has its own routes; and ", extrapolated beyond 16 MiB" (or "below 4 B")
   // if buckets of `least` to `most` bytes are outside what was measured. At the end in brackets the
   // source of an imported curve.
   [[nodiscard]] std::string described(Bytes least, Bytes most) const;

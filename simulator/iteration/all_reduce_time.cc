@@ -146,8 +146,7 @@ AllReduceTime AllReduceTimer::by_nccl(NcclAllReduce all_reduce, Bytes bytes) {
 }
 
 std::optional<AllReduceTime> AllReduceTimer::by_curve(models::Library library, Bytes bytes) const {
-  const LibraryJob job{request_.ranks, models::used_nodes(request_.cluster, request_.ranks) > 1,
-                       request_.wire};
+  const LibraryJob job = library_job(request_.cluster, request_.ranks, request_.wire);
   const auto stated = LibraryCurve::find(request_.profile, library, job, Bound::stated);
   if (!stated) return std::nullopt;
   const auto time = [&](Bound bound) {

@@ -181,7 +181,7 @@ PredictorSetting& JobSettings::at(const models::Strategy& strategy, int ranks, B
   PredictorSetting& setting = at(ranks, bound);
   const auto library = strategy.library();
   if (!library || setting.curve_of(*library) != nullptr) return setting;
-  const LibraryJob job{ranks, models::used_nodes(request_.cluster, ranks) > 1, request_.wire};
+  const LibraryJob job = library_job(request_.cluster, ranks, request_.wire);
   auto curve = LibraryCurve::find(request_.profile, *library, job, bound);
   if (curve) {
     setting.curves.emplace(*library, *std::move(curve));

@@ -7,6 +7,7 @@
 #include <array>
 #include <utility>
 
+#include "models/base/names.h"
 #include "models/base/parse_units.h"
 #include "models/network/network.h"
 #include "simulator/cost/nccl_tables.h"
@@ -299,6 +300,17 @@ Fields computation_fields() {
            .is_expert = true},
           &Question::compute_efficiency,
           +[](const std::string& text) { return std::optional(parse_share(text, 1e-3, 1)); }),
+      field<Question>(
+          {.name = "stack",
+           .takes = "eager|compiled|graphs",
+           .group = computation_group,
+           .help = "How kernels get to the GPU, which says what a layer takes whatever the batch: "
+                   "one by one, fused by a compiler, or by CUDA graphs; the cluster's own without",
+           .python = "str"},
+          &Question::stack,
+          +[](const std::string& text) {
+            return std::optional(value_named(models::stacks, "stack", text));
+          }),
       other_field(
           {.name = "scale-gradients",
            .takes = "S",

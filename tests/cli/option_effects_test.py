@@ -45,6 +45,7 @@ JOB = {
     "--node-throughput": ((None, "500"), ()),
     "--slowdown": (("1", "1.5"), ("--throughput", "300")),
     "--beside-traffic": (("1", "2"), ("--throughput", "300")),
+    "--stack": (("eager", "graphs"), ("--profile", "none")),
     "--compute-efficiency": (("30%", "60%"), ("--profile", "none")),
     "--scale-gradients": (("1", "0.25"), ()),
     "--exact-compute": ((None, ""), ()),

@@ -1,6 +1,7 @@
 // The effects of a cluster: which count where nothing is said, and what a cluster file says of them.
 #include "models/cluster/effects.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -78,6 +79,26 @@ TEST(ClusterEffects, AreTheFilesWhereItNamesThem) {
   EXPECT_NEAR(effects.collective_launch.high.value(), 50e-6, 1e-15);
   EXPECT_EQ(effects.collective_launch.provenance, Provenance::measured);
   EXPECT_EQ(effects.jitter, catalog_cluster("jizhi-p40").effects->jitter);
+}
+
+// Fewer launches by the host leave a layer less of a time of its own.
+TEST(ClusterEffects, AStackSaysWhatALayerTakesWhateverTheBatch) {
+  Cluster previous = parsed("h100", 8);
+  for (const auto& [stack, word] : stacks) {
+    Cluster named = parsed("h100", 8);
+    take_stack(stack, named);
+    EXPECT_LT(named.effects->layer_launch.value, previous.effects->layer_launch.value) << word;
+    EXPECT_LT(named.effects->layer_launch.low, named.effects->layer_launch.high) << word;
+    EXPECT_EQ(parsed("h100", 8, fmt::format("effects: {{stack: {}}}\n", word)).effects,
+              named.effects);
+    previous = named;
+  }
+  EXPECT_EQ(error_of("effects: {stack: graph}\n"),
+            "f:7:18: stack: unknown stack 'graph'; did you mean 'graphs'?");
+  EXPECT_EQ(error_of("effects: {stack: graphs, layer_launch: 1 us}\n"),
+            "f:7:18: a stack, and layer_launch, which it says; leave one of the two out");
+  Cluster processors = parsed("knl-7250", 1);
+  EXPECT_THROW(take_stack(Stack::graphs, processors), InputError);
 }
 
 TEST(ClusterEffects, AreRefusedInOneLine) {

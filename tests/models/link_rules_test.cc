@@ -111,6 +111,12 @@ TEST(LinkRules, WithoutGpudirectHalfOfRdmaIsLeft) {
   const Cluster cluster =
       parse_cluster_yaml(pair + "nic: {base: infiniband-edr, gpudirect: false}\n", "f");
   EXPECT_FALSE(cluster.gpudirect);
+  const Cluster own = parse_cluster_yaml(
+      pair + "nic: {line_rate: 100 Gbit/s, latency: 5 us, link: infiniband, gpudirect: false}\n",
+      "f");
+  EXPECT_EQ(own.nic.bandwidth.value, cluster.nic.bandwidth.value);
+  EXPECT_EQ(nic_error("{line_rate: 100 Gbit/s, latency: 5 us, link: infiniband}"),
+            "f:6:6: nic has no 'bandwidth'; add bandwidth: ...");
   EXPECT_DOUBLE_EQ(share(cluster.nic.bandwidth.value, 100), 0.48);
   EXPECT_DOUBLE_EQ(share(cluster.nic.bandwidth.low, 100), 0.42);
   EXPECT_DOUBLE_EQ(share(cluster.nic.bandwidth.high, 100), 0.67);

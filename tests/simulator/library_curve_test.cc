@@ -85,6 +85,8 @@ TEST(LibraryCurve, AtOtherRanksItGrowsAsHalvingDoublingDoesWithinARingAndNoGrowt
   EXPECT_LT(fewer.fast, fewer.stated);
   EXPECT_GT(fewer.slow, 1.1 * alpha_s);
   EXPECT_EQ(described(profile, {.ranks = 64}), "its calibrated curve of 8 ranks, scaled to 64");
+  EXPECT_EQ(described(profile, {.ranks = 8, .has_own_routes = true}),
+            "its calibrated curve, which knows neither this fabric nor this placement");
 }
 
 TEST(LibraryCurve, BeyondTheMeasuredSizesItGoesOnAndItsIntervalWidensWithEveryDoubling) {
