@@ -179,6 +179,21 @@ Answer pcie(const ImportedMachine& machine, const std::string& device) {
                              : "pcie3-x16 (pcie3-x16-2s across sockets), pcie4-x16 or pcie5-x16")};
 }
 
+// The catalogue has the links of eight GPUs of a node.
+Answer xgmi(const ImportedMachine& machine, const std::string& device) {
+  static const std::map<std::string, std::string> links = {{"mi250x", "xgmi-mi250x"},
+                                                           {"mi300x", "xgmi-mi300x"},
+                                                           {"mi325x", "xgmi-mi300x"},
+                                                           {"mi355x", "xgmi-mi355x"}};
+  constexpr int gpus = 8;
+  const auto found = links.find(device);
+  if (found != links.end() && machine.gpus_per_node == gpus)
+    return {found->second, "XGMI joins every two GPUs"};
+  return {"",
+          "XGMI joins every two GPUs; give --device (mi250x, mi300x, mi325x or mi355x, of 8 on a "
+          "node), --intra-link, or a link of your own"};
+}
+
 Answer inside(const ImportedMachine& machine, const std::string& device) {
   switch (machine.inside) {
     case Inside::nvlink:
@@ -190,9 +205,7 @@ Answer inside(const ImportedMachine& machine, const std::string& device) {
               "NVLink joins some of the GPUs only, and no link of the catalogue is that; give "
               "--intra-link, or a link of your own"};
     case Inside::xgmi:
-      return {"",
-              "XGMI joins every two GPUs, and no link of the catalogue is that; give "
-              "--intra-link, or a link of your own"};
+      return xgmi(machine, device);
     case Inside::xgmi_partly:
       return {"",
               "XGMI joins GPUs of a hive, PCI Express the hives, and no link of the catalogue is "
@@ -221,6 +234,10 @@ void check_intra(const ImportedMachine& machine, const MachineContext& context) 
       machine.inside == Inside::xgmi || machine.inside == Inside::xgmi_partly;
   const bool has_nvlink = machine.inside == Inside::nvlink || machine.inside == Inside::nvlink_mesh;
   if (is_nvlink && has_no_nvlink) refuse("no GPU has NVLink");
+  const bool has_no_xgmi = has_nvlink || machine.inside == Inside::pcie ||
+                           machine.inside == Inside::host_memory ||
+                           machine.inside == Inside::nvlink_partly;
+  if (link.is(models::LinkKind::xgmi) && has_no_xgmi) refuse("no GPU has XGMI");
   if (is_nvlink && !machine.without_nvlink.empty())
     refuse(machine.without_nvlink + " has no NVLink");
   if (!is_nvlink && link.kind && has_nvlink) refuse("NVLink joins the GPUs");

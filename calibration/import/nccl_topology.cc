@@ -135,7 +135,7 @@ class Reader {
     int width = 0;
     std::ptrdiff_t socket = 0;           // where its <cpu> stands
     int switched = 0;                    // NVLinks to switches
-    int xgmi = 0;                        // links of AMD
+    int xgmi = 0;                        // GPUs that a link of AMD's leads to
     std::map<std::string, int> to_gpus;  // NVLinks by target
   };
 
@@ -153,7 +153,8 @@ class Reader {
       gpu.written += fmt::format(", gfx{} of AMD", printable(gcn));
     else if (node.attribute("sm"))
       gpu.capability = whole(node, "sm", 1000);
-    for (const Node link : node.children("xgmi")) gpu.xgmi += whole(link, "count", 1000);
+    for (const Node link : node.children("xgmi"))
+      gpu.xgmi += whole(link, "count", 1000) > 0 ? 1 : 0;
     const std::string_view speed = pci.attribute("link_speed").value();
     const std::optional<double> per_lane = number(speed.substr(0, speed.find(' ')));
     for (std::size_t i = 0; per_lane && i < lane_speeds.size(); ++i) {
@@ -238,7 +239,9 @@ class Reader {
       imported.remarks.emplace_back(
           "the file lists PCI devices for NCCL to look at, and does not say what joins them");
     else if (std::any_of(gpus_.begin(), gpus_.end(), [](const Gpu& gpu) { return gpu.xgmi > 0; }))
-      imported.remarks.emplace_back("XGMI joins the GPUs, and no link of the catalogue is that");
+      machine.inside = all(&Gpu::xgmi) && gpus_.front().xgmi == static_cast<int>(gpus_.size()) - 1
+                           ? Inside::xgmi
+                           : Inside::xgmi_partly;
     else
       take_links(machine, all(&Gpu::switched));
     if (machine.inside == Inside::pcie && hosts == 1 && !all(&Gpu::socket))

@@ -251,11 +251,30 @@ TEST(NcclTopology, OfRccl) {
   EXPECT_EQ(imported.machine->device, "");
   EXPECT_EQ(imported.machine->device_as_written, "PCI device 0x74a0, gfx942 of AMD");
   EXPECT_EQ(imported.machine->compute_capability, 0);
-  EXPECT_EQ(imported.machine->inside, Inside::unknown);
+  EXPECT_EQ(imported.machine->inside, Inside::xgmi);
   ASSERT_EQ(imported.machine->nics.size(), 4u);
   EXPECT_EQ(imported.machine->nics[0].gbit_per_s, 0);
-  EXPECT_THAT(imported.remarks,
-              Contains("XGMI joins the GPUs, and no link of the catalogue is that"));
+}
+
+TEST(MachineCluster, XgmiIsALinkOfItsDevice) {
+  ImportedMachine eight;
+  eight.nodes = 1;
+  eight.gpus_per_node = 8;
+  eight.inside = Inside::xgmi;
+  const auto described = [](const ImportedMachine& machine, const std::string& device,
+                            const std::string& intra = "") {
+    return cluster_description(machine,
+                               {.file = "file", .name = "lab", .device = device, .intra = intra})
+        .yaml;
+  };
+  EXPECT_THAT(described(eight, "mi325x"), HasSubstr("intra: xgmi-mi300x"));
+  EXPECT_THAT(described(eight, ""), HasSubstr("# intra:  # XGMI joins every two GPUs; give"));
+  ImportedMachine four = eight;
+  four.gpus_per_node = 4;
+  EXPECT_THAT(described(four, "mi300x"), HasSubstr("# intra:  # XGMI joins every two GPUs; give"));
+  four.inside = Inside::nvlink;
+  EXPECT_THAT(test::error_of([&] { return described(four, "a100", "xgmi-mi300x"); }),
+              HasSubstr("xgmi-mi300x, and in file no GPU has XGMI"));
 }
 
 // Four EFA NICs of 100 Gbit/s are one link of the catalogue.

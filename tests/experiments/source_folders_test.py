@@ -41,7 +41,7 @@ OPTIONS = {
     "--cycle": r"[\d.]+ms", "--group": r"\d+", "--rings": r"\d+", "--segments": r"\d+",
     "--horovod": r"\d+\.\d+(\.\d+)?", "--partition": r"\d+(MB|MiB)", "--credit": r"\d+(MB|MiB)",
     "--server-machines": r"\d+", "--server-transport": "grpc|tcp|rdma",
-    "--factors-every": r"\d+",
+    "--factors-every": r"\d+", "--stack": "eager|compiled|graphs",
     "--epochs": r"[\d.]+", "--dataset": r"\d+", "--backup": r"\d+", "--spread": r"[a-z-]+:[\d.]+",
 }
 

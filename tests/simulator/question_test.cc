@@ -51,6 +51,7 @@ const std::map<std::string_view, std::string> values = {{"model", "resnet50,vgg1
                                                         {"slowdown", "1.1"},
                                                         {"beside-traffic", "1.2"},
                                                         {"compute-efficiency", "45%"},
+                                                        {"stack", "graphs"},
                                                         {"scale-gradients", "0.5"},
                                                         {"exact-compute", ""},
                                                         {"engine", "flow"},
