@@ -77,7 +77,7 @@ std::string advice_line(const job::Tuning& tuning, const std::string& runtime) {
                      runtime, percent(most));
 }
 
-// What to change, and what that gains, in a few lines.
+// Says in a few lines which change to make, and how much it gains.
 std::string advice_text(const job::Tuning& tuning) {
   const job::RuntimeDefaults& defaults = *tuning.yardstick();
   const Figure<Seconds>& iteration = tuning.table.rows[defaults.row].iteration;
@@ -220,7 +220,7 @@ std::string to_text(const job::Tuning& tuning, const job::RobustTuning* robust, 
   if (!why && !is_whole) {
     if (top > 0) text += "\n" + strategies_table(tuning, top).text();
     return text + setting_text(tuning.table.job) +
-           "  --why says more: the buckets of the best plan, and what else takes how long\n";
+           "All times are predicted; --why says more: the best plan's buckets, and other plans\n";
   }
   const std::size_t shown = top == 0 && !is_whole ? strategies_shown : top;
   const std::string whys = why ? why_text(tuning.tuned.alternatives, tuning.tuned.period, width,

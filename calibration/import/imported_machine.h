@@ -41,8 +41,8 @@ struct ImportedMachine {
   Inside inside = Inside::unknown;
   std::string without_nvlink;  // GPUs that have none where others have some: "GPU2"
   int nvlinks = 0;             // of each GPU
-  int nvlinks_of_pair =
-      0;  // between those two GPUs that have the fewest, where every two have some
+  // The fewest and the most NVLinks between two GPUs; 0 unless NVLink joins every two.
+  int nvlinks_of_pair = 0;
   int most_nvlinks_of_pair = 0;
   int nvlink_generation = 0;  // where the file tells it apart from the device
   std::string farthest;  // the path between the two GPUs that are farthest apart: "PIX" to "SYS"

@@ -42,7 +42,7 @@ int generation_of(const ImportedMachine& machine, const std::string& device) {
 class NvlinkShare {
  public:
   NvlinkShare(std::string base, int all)
-      : base_(std::move(base)), all_(all), link_(link_of(base_)) {}
+      : base_(std::move(base)), all_(all), link_(models::catalog_link(base_)) {}
 
   // The link of a GPU that has this many, all of them to a switch.
   [[nodiscard]] std::string of_gpu(int links) const {
@@ -51,8 +51,8 @@ class NvlinkShare {
                        bandwidth(links, links));
   }
 
-  // That of GPUs without a switch, of which every two have `least` to `most` between them: p ranks reach
-  // each other over p - 1 of these.
+  // The link of GPUs without a switch. Each pair of GPUs has `least` to `most` NVLinks between them, so that
+  // a rank reaches p - 1 other ranks over p - 1 times as many.
   [[nodiscard]] std::string of_mesh(int gpus, int least, int most, int of_gpu) const {
     std::string by_ranks;
     for (int ranks = 2; ranks < gpus; ++ranks)
@@ -63,7 +63,6 @@ class NvlinkShare {
   }
 
  private:
-  static models::Link link_of(const std::string& base) { return models::catalog_link(base); }
   [[nodiscard]] std::string rate(BytesPerSecond of, int links) const {
     constexpr double giga = 1e9;
     return fmt::format("{:.6g} GB/s", of.value() * links / all_ / giga);

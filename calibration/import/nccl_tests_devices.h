@@ -29,8 +29,9 @@ class NcclTestsDevices {
   [[nodiscard]] bool are_multiples_of(int step) const;
 
   // `per_listed` ranks stand for each one that is listed. A list that does not begin with rank 0, or
-  // has gaps, was copied in part, and tells neither ranks nor nodes; nor does one without hosts tell nodes. Two ranks on one device of one host
-  // are on two machines with one name, because NCCL refuses two ranks on a device. O(ranks).
+  // has gaps, was copied in part, and tells neither ranks nor nodes. A list without hosts does not tell nodes.
+  // Two ranks on one device of one host are on two machines with one name, because NCCL refuses two ranks on
+  // a device. O(ranks).
   [[nodiscard]] NcclTestsRun told(int per_listed = 1) const;
 
  private:
@@ -38,7 +39,7 @@ class NcclTestsDevices {
     std::string host;
     std::string name;
   };
-  // That have one of the devices.
+  // The number of machines that the listed ranks are on.
   [[nodiscard]] Count machines(std::vector<std::string>& remarks) const;
 
   std::map<int, Device> devices_;  // by rank

@@ -29,7 +29,8 @@ struct TextLine {
 // InputError if the text holds a NUL, as no text does.
 [[nodiscard]] std::vector<TextLine> text_lines(std::string_view text, const std::string& file);
 
-// What a reader of lines makes of a text: Reader(file), read(TextLine) for each line, finish().
+// Reads a text line by line, and returns what reader.finish() returns. A Reader is made of the file's name,
+// and its read() is called with each TextLine.
 template <class Reader>
 [[nodiscard]] auto read_lines(std::string_view text, const std::string& file) {
   Reader reader(file);

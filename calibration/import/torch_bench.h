@@ -18,8 +18,9 @@ namespace paceline::calibration {
 
 [[nodiscard]] bool looks_like_torch_bench(std::string_view text);
 
-// Throws InputError (with the line) if the text has no such table, if the table is of another collective, if
-// a cell is no payload or no bandwidth, or if busbw is not that of an all-reduce over these ranks. O(text).
+// Throws InputError, which names the line, in these cases: the text has no such table; the table measures
+// another collective; a cell is not a payload or a bandwidth; busbw does not fit an all-reduce over these
+// ranks. O(text).
 [[nodiscard]] Imported parse_torch_bench(std::string_view text, const std::string& file);
 
 }  // namespace paceline::calibration

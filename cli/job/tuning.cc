@@ -1,7 +1,7 @@
 // Tests: tests/cli/tune_test.py (end to end).
 #include "cli/job/tuning.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
@@ -173,30 +173,26 @@ constexpr std::pair<Runtime, std::string_view> runtimes_by_name[] = {
     {Runtime::nccl, "nccl"},
     {Runtime::paceline, "paceline"}};
 
-// What the runtime can be told that comes nearest to the plan, or the plan itself.
-Advice advice_for(Runtime runtime, const Tuning& tuning,
+// The settings of the runtime that come nearest to the plan. A runtime without settings takes the plan
+// itself, whose gain is known.
+Advice advice_for(Runtime runtime, const Tuning& tuning, const RuntimeDefaults& defaults,
                   const simulator::PredictionRequest& request) {
-  constexpr double mebibyte = 1024.0 * 1024;
   const models::Plan& plan = tuning.tuned.plan;
   if (runtime == Runtime::ddp) {
     simulator::DdpSettings settings = simulator::ddp_settings(plan, request);
-    return {runtime,
-            settings.best.cap
-                ? fmt::format("bucket_cap_mb={:g}", settings.best.cap->value() / mebibyte)
-                : "its defaults",
-            std::move(settings.plan), settings.best.iteration};
+    const std::string argument = simulator::argument(settings.best);
+    return {runtime, argument.empty() ? "its defaults" : argument, std::move(settings.plan),
+            settings.best.iteration};
   }
   if (runtime == Runtime::horovod) {
     simulator::HorovodSettings settings = simulator::horovod_settings(plan, request);
-    return {runtime,
-            fmt::format("HOROVOD_FUSION_THRESHOLD={:.0f} HOROVOD_CYCLE_TIME={:g}",
-                        settings.fusion.value(), 1e3 * settings.cycle.value()),
+    return {runtime, fmt::format("{}", fmt::join(simulator::variables(settings), " ")),
             std::move(settings.plan), settings.iteration};
   }
-  return {runtime, "", plan, tuning.tuned.period};
+  return {runtime, "", plan, tuning.tuned.period, defaults.gain};
 }
 
-// What runtimes that have defaults can be told, beside these.
+// Finds what each runtime can be told, and compares it with the defaults.
 void try_runtimes(Tuning& tuning) {
   const RuntimeDefaults* const defaults = tuning.yardstick();
   if (defaults == nullptr) return;
@@ -206,8 +202,9 @@ void try_runtimes(Tuning& tuning) {
       tuning.table.job.request(tuning.table.network, tuning.table.ranks, row.plan.wire);
   simulator::Predictor predictor(request);
   for (const Runtime runtime : tuning.runtimes) {
-    Advice advice = advice_for(runtime, tuning, request);
-    advice.gain = simulator::paired_gain(predictor.sampled(advice.plan), by_default);
+    Advice advice = advice_for(runtime, tuning, *defaults, request);
+    if (!advice.setting.empty())
+      advice.gain = simulator::paired_gain(predictor.sampled(advice.plan), by_default);
     tuning.tried.push_back(std::move(advice));
   }
 }
@@ -266,9 +263,9 @@ const models::Plan& Tuning::chosen() const {
 }
 
 void compare_with_others(Job& job) {
-  const bool is_gpu = simulator::sums_by_nccl(job.cluster.device);
+  const bool has_nccl = simulator::sums_by_nccl(job.cluster.device);
   for (const models::Strategy& strategy : models::other_system_catalogue()) {
-    const bool runs = strategy.library() ? is_gpu : strategy.traits().by_kernels;
+    const bool runs = strategy.library() ? has_nccl : strategy.traits().by_kernels;
     if (runs && !job.names_strategies &&
         std::find(job.strategies.begin(), job.strategies.end(), &strategy) == job.strategies.end())
       job.strategies.push_back(&strategy);
@@ -354,14 +351,11 @@ TuningTarget parse_target(const TuningOptions& options, const Job& job, bool is_
       target.runtimes.push_back(runtime);
     }
   });
-  if (!target.runtimes.empty()) {
-    take_library(job, target);
-    return target;
-  }
   const bool is_usual = simulator::sums_by_nccl(job.cluster.device) &&
                         job.question.thresholds.streams.value_or(1) == 1 && !job.question.overlap;
-  target.runtimes = needs_ours || !is_usual ? std::vector{Runtime::paceline}
-                                            : std::vector{Runtime::ddp, Runtime::nccl};
+  if (target.runtimes.empty())
+    target.runtimes = needs_ours || !is_usual ? std::vector{Runtime::paceline}
+                                              : std::vector{Runtime::ddp, Runtime::nccl};
   take_library(job, target);
   return target;
 }

@@ -17,7 +17,7 @@ namespace paceline::job {
 
 inline constexpr const char* default_time_limit = "10 s";
 
-// What runs the plan.
+// A program that can run a plan.
 enum class Runtime {
   ddp,      // PyTorch's DistributedDataParallel: bucket_cap_mb
   horovod,  // its fusion threshold and cycle
@@ -56,7 +56,7 @@ struct RuntimeDefaults {
 // A gain that is smaller is not worth a plan of one's own.
 inline constexpr double least_worthwhile_gain = 0.01;
 
-// What a person would change, and what that gains.
+// A change that a person could make to a runtime, with its gain.
 struct Advice {
   Runtime runtime = Runtime::ddp;
   std::string setting;  // "bucket_cap_mb=63"; empty: buckets of one's own
@@ -78,7 +78,8 @@ struct Tuning {
   // The best buckets for a library's own all-reduce, where these are not the plan's: their iteration.
   std::optional<std::pair<models::Library, Seconds>> by_library = {};
   std::vector<Runtime> runtimes = {};
-  // What each of them can be told, where there are defaults to compare it with; not for our own runtime.
+  // One entry for each of these runtimes. It is empty where our own runtime is among them, or where no
+  // defaults are known to compare with.
   std::vector<Advice> tried = {};
   bool is_explained = false;                // whether the observer asked for other choices (--why)
   std::vector<std::string> cut_short = {};  // what the time did not suffice for, a line each
@@ -90,17 +91,18 @@ struct Tuning {
   // The defaults to keep, where nothing that was tried is advised; where nothing was tried, the fastest
   // ones, if the gain over them is not certain or not worth a plan of one's own.
   [[nodiscard]] const RuntimeDefaults* kept() const;
-  // Of the defaults, those that `tried` is compared with: of the first runtime that has some.
+  // The defaults that `tried` is compared with: those of Horovod if it is the first of the runtimes, else
+  // those of PyTorch DDP. Null where our own runtime is among them, or where no such defaults are known.
   [[nodiscard]] const RuntimeDefaults* yardstick() const;
-  // The simplest of `tried` that gains for certain, and to which no other adds what is worth it; null: keep
-  // the defaults, or nothing was tried.
+  // The first of `tried` whose gain is certain and worthwhile, unless a later one adds a worthwhile gain to
+  // it. Null if the defaults are to be kept, or if nothing was tried.
   [[nodiscard]] const Advice* advice() const;
-  // The plan to be written: that of the advice, or of the defaults that are kept; else the one that is
-  // found.
+  // The plan to write: that of the advice, or that of the defaults to keep. Where nothing was tried, it is
+  // the plan that the search found.
   [[nodiscard]] const models::Plan& chosen() const;
 };
 
-// What a search is for.
+// The runtimes that a search serves, and the all-reduces that they have.
 struct TuningTarget {
   std::vector<Runtime> runtimes = {Runtime::paceline};
   std::vector<std::string> all_reduces = {};  // that buckets may take; empty: all
@@ -117,10 +119,10 @@ void compare_with_others(Job& job);
 // by the flow engine, those with too many messages to follow, which have a line in the table's left_out. To be called before tune_job().
 void leave_out_untimed(Job& job);
 
-// Where nobody says the runtime, it is DDP and NCCL on devices that NCCL runs on; ours elsewhere, and where
-// all-reduces, strategies or robust plans are asked for, which other runtimes do not take. All-reduces are
-// names by commas, of the catalogue and of libraries that can be timed for the job. Throws InputError
-// that names --runtime or --all-reduce.
+// Without --runtime the runtimes are DDP and NCCL where NCCL runs on the devices, and ours elsewhere. It is
+// also ours where all-reduces, strategies, robust plans, streams or an overlap are asked for, which other
+// runtimes do not take. All-reduces are names, separated by commas, of the catalogue or of libraries that
+// can be timed for the job. Throws InputError that names --runtime or --all-reduce.
 [[nodiscard]] TuningTarget parse_target(const TuningOptions& options, const Job& job,
                                         bool is_robust);
 

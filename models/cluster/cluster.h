@@ -4,11 +4,13 @@
 // A slot is a place for a rank: slot s is place s mod g of node s div g, g ranks to a node.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "models/base/figure.h"
@@ -33,7 +35,12 @@ enum class Cooling { passive, geforce };
 
 // The library of collectives of a device's vendor. Paceline has a model of NCCL alone.
 enum class VendorLibrary { nccl, rccl, hccl, xla, mpi };
-[[nodiscard]] std::string_view name(VendorLibrary library);  // "NCCL"
+inline constexpr std::array<std::pair<VendorLibrary, std::string_view>, 5> vendor_libraries = {
+    {{VendorLibrary::nccl, "NCCL"},
+     {VendorLibrary::rccl, "RCCL"},
+     {VendorLibrary::hccl, "HCCL"},
+     {VendorLibrary::xla, "XLA"},
+     {VendorLibrary::mpi, "MPI"}}};
 
 // How other tools name a device.
 struct DeviceNames {

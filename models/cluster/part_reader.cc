@@ -60,16 +60,6 @@ Kind read_word(const YamlMap& map, const std::string& key, const char* noun,
   });
 }
 
-const std::vector<std::pair<const char*, VendorLibrary>>& libraries() {
-  static const std::vector<std::pair<const char*, VendorLibrary>> known = {
-      {"NCCL", VendorLibrary::nccl},
-      {"RCCL", VendorLibrary::rccl},
-      {"HCCL", VendorLibrary::hccl},
-      {"XLA", VendorLibrary::xla},
-      {"MPI", VendorLibrary::mpi}};
-  return known;
-}
-
 // "9.0" is 90.
 int parse_capability(const std::string& text) {
   const double value = parse_number(text, 1, 99);
@@ -87,13 +77,14 @@ void read_names(const YamlMap& map, DeviceNames& names) {
     if (!node.IsSequence())
       throw InputError(map.place_of_key(key), fmt::format("{} is no list", key),
                        "write [A100-SXM4-40GB, ...]");
-    for (const auto& entry : node) into.push_back(entry.Scalar());
+    for (const auto& entry : node) into.push_back(YamlMap::scalar(entry, map.file(), key));
   };
   words("products", names.products);
   words("pci", names.pci);
 }
 
-// What a device is, beside its figures. GPUs are told from processors by what only they state.
+// Reads everything about a device except its figures. A device that states multiprocessors, TF32 or FP16
+// matrix units is a GPU.
 void read_kind(const YamlMap& map, Device& device) {
   constexpr int first_year = 1990;
   constexpr int last_year = 2100;
@@ -107,7 +98,9 @@ void read_kind(const YamlMap& map, Device& device) {
   read_names(map, device.names);
   const bool is_gpu = device.multiprocessors || device.tf32 || device.fp16_tensor;
   if (map.has("library"))
-    device.library = read_word(map, "library", "library of collectives", libraries());
+    device.library = map.parsed("library", [](const std::string& text) {
+      return value_named(vendor_libraries, "library of collectives", text);
+    });
   else if (!map.has("base"))
     device.library = is_gpu ? std::optional(VendorLibrary::nccl) : std::nullopt;
   if (map.has("reduction"))
@@ -196,13 +189,6 @@ void read_kind_and_bandwidth(const YamlMap& map, const Basis& basis, Link& link)
 }
 
 }  // namespace
-
-std::string_view name(VendorLibrary library) {
-  for (const auto& [text, known] : libraries()) {
-    if (known == library) return text;
-  }
-  return "unknown";
-}
 
 std::string_view name(LinkKind kind) {
   for (const auto& [text, known] : link_kinds()) {

@@ -18,7 +18,7 @@ namespace paceline::models {
 
 // The keys that a link has, for mappings that have others too, and the link of such a mapping.
 [[nodiscard]] std::vector<std::string> link_keys();
-// `states_bandwidth`: whether a link without base has to, unless it follows from TCP.
+// With `states_bandwidth`, a link without base must state a bandwidth, unless it uses TCP, which has a rule.
 [[nodiscard]] Link read_link(const YamlMap& map, const std::string& name,
                              bool states_bandwidth = true);
 

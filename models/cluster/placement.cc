@@ -76,6 +76,13 @@ std::vector<std::vector<int>> ranks_by_node(const std::vector<int>& slots, int r
   return nodes;
 }
 
+std::vector<std::vector<int>> slots_by_node(const std::vector<int>& slots, int ranks_per_node) {
+  std::vector<std::vector<int>> nodes = ranks_by_node(slots, ranks_per_node);
+  for (std::vector<int>& node : nodes)
+    for (int& entry : node) entry = slots[to_size(entry)];
+  return nodes;
+}
+
 std::vector<std::vector<int>> ranks_by_node(const Cluster& cluster, int ranks) {
   return ranks_by_node(
       slots_of_ranks(cluster.slots, cluster.placement, cluster.ranks_per_node, ranks),

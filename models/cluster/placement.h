@@ -37,6 +37,9 @@ void check_slots(const std::vector<int>& slots, const Cluster& cluster);
 [[nodiscard]] std::vector<std::vector<int>> ranks_by_node(const std::vector<int>& slots,
                                                           int ranks_per_node);
 [[nodiscard]] std::vector<std::vector<int>> ranks_by_node(const Cluster& cluster, int ranks);
+// The slots of each such node, in the same order.
+[[nodiscard]] std::vector<std::vector<int>> slots_by_node(const std::vector<int>& slots,
+                                                          int ranks_per_node);
 
 // How many nodes these ranks are on; of more ranks than are listed, as many as they fill.
 [[nodiscard]] int used_nodes(const Cluster& cluster, int ranks);

@@ -66,28 +66,12 @@ struct Node {
   int capability = 0;
 };
 
+// What one node has of a job.
 struct OnANode {
   int ranks = 1;
   int nics = 1;
   auto operator<=>(const OnANode&) const = default;
 };
-
-// What differs from node to node; and how many nodes there are.
-std::set<OnANode> ranks_and_nics(const models::Cluster& cluster, int ranks, int& nodes) {
-  const int g = cluster.ranks_per_node;
-  const std::vector<int> slots = models::slots_of_ranks(cluster.slots, cluster.placement, g, ranks);
-  const std::vector<std::vector<int>> placed = models::ranks_by_node(slots, g);
-  nodes = static_cast<int>(placed.size());
-  std::set<OnANode> different;
-  for (const std::vector<int>& on_node : placed) {
-    std::vector<int> of_node;
-    for (const int rank : on_node) of_node.push_back(slots[to_size(rank)]);
-    const bool is_alone = of_node.size() == 1;
-    different.insert({static_cast<int>(of_node.size()),
-                      is_alone ? 1 : models::nics_beside(of_node, cluster.nics_per_node, g)});
-  }
-  return different;
-}
 
 // ncclTopoCompute: channels of one speed, as many as links carry.
 class Search {
@@ -232,7 +216,7 @@ void check_runs_nccl(const models::Device& device) {
       *device.library == models::VendorLibrary::mpi
           ? fmt::format("NCCL does not run on {}", device.name)
           : fmt::format("NCCL does not run on {}, which has {}, and Paceline has no model of that",
-                        device.name, name(*device.library)),
+                        device.name, name_in(models::vendor_libraries, *device.library)),
       "choose another strategy, such as fused-ring or hierarchical, or a cluster of NVIDIA's GPUs");
 }
 
@@ -244,7 +228,14 @@ NcclModel::NcclModel(NcclTables tables, const models::Cluster& cluster, int rank
     : tables_(std::move(tables)), cpu_(cpu), ranks_(ranks) {
   models::check_ranks(cluster, ranks);
   check_runs_nccl(cluster.device);
-  const std::set<OnANode> on_a_node = ranks_and_nics(cluster, ranks, nodes_);
+  const int g = cluster.ranks_per_node;
+  const std::vector<std::vector<int>> nodes =
+      models::slots_by_node(models::slots_of_ranks(cluster.slots, cluster.placement, g, ranks), g);
+  nodes_ = static_cast<int>(nodes.size());
+  std::set<OnANode> on_a_node;
+  for (const std::vector<int>& node : nodes)
+    on_a_node.insert({static_cast<int>(node.size()),
+                      node.size() == 1 ? 1 : models::nics_beside(node, cluster.nics_per_node, g)});
   most_on_a_node_ = on_a_node.rbegin()->ranks;
   are_nodes_alike_ = on_a_node.begin()->ranks == most_on_a_node_;
   nics_on_a_node_ = std::ranges::min_element(on_a_node, {}, &OnANode::nics)->nics;

@@ -41,8 +41,8 @@ BytesPerSecond network_bandwidth(const CommunicationCost& cost, int nics) {
   return share * nics / cost.nic.beta;
 }
 
-// What a step of a protocol takes over EFA or TCP; nothing over other networks, whose steps are those of
-// NCCL's tables.
+// The time of one step of a protocol over EFA or TCP. Other networks have none: NCCL's tables have their
+// steps.
 std::optional<Seconds> library_step(const models::Cluster& cluster, NcclProtocol protocol,
                                     Bound bound) {
   const bool is_efa = cluster.nic.is(models::LinkKind::efa);

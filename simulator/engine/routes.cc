@@ -88,13 +88,10 @@ void Routes::share_nics(const CommunicationCost& cost) {
   const std::vector<int> slots =
       slots_.empty() ? models::slots_of_ranks({}, models::Placement::node_major, per_node_, ranks_)
                      : slots_;
-  for (const std::vector<int>& ranks : models::ranks_by_node(slots, per_node_)) {
-    std::vector<int> of_node;
-    for (const int rank : ranks) of_node.push_back(slots[to_size(rank)]);
-    nic_shares_[to_size(of_node.front() / per_node_)] *=
-        models::nics_beside(of_node, cost.nics_per_node, per_node_) /
+  for (const std::vector<int>& node : models::slots_by_node(slots, per_node_))
+    nic_shares_[to_size(node.front() / per_node_)] *=
+        models::nics_beside(node, cost.nics_per_node, per_node_) /
         static_cast<double>(cost.nics_per_node);
-  }
 }
 
 void Routes::place(const CommunicationCost& cost) {
@@ -178,7 +175,7 @@ double Routes::beta_s(int link) const {
   return family_of(link).beta_s / share_of(link);
 }
 
-// What is left of its family's bandwidth.
+// The share of its family's bandwidth that the link has.
 double Routes::share_of(int link) const {
   if (nic_shares_.empty()) return 1;
   const Family& family = family_of(link);

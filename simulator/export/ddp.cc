@@ -131,6 +131,11 @@ const char* hook_of(models::WireType wire) {
 
 }  // namespace
 
+std::string argument(const DdpCap& cap) {
+  if (!cap.cap) return "";
+  return fmt::format("bucket_cap_mb={}", static_cast<std::int64_t>(cap.cap->value() / mebibyte));
+}
+
 DdpSettings ddp_settings(const models::Plan& plan, const PredictionRequest& request) {
   const models::Strategy& ddp =
       models::strategy(sums_by_nccl(request.cluster.device) ? "ddp" : "ddp-ring");
@@ -182,8 +187,7 @@ ExportedText ddp_text(const std::string& title, const models::Plan& plan,
         static_cast<std::int64_t>(settings.first_bucket->value()));
   exported.text +=
       settings.best.cap
-          ? fmt::format("ddp = DistributedDataParallel(model, bucket_cap_mb={})\n",
-                        static_cast<std::int64_t>(settings.best.cap->value() / mebibyte))
+          ? fmt::format("ddp = DistributedDataParallel(model, {})\n", argument(settings.best))
           : "ddp = DistributedDataParallel(model)  # its default: 25 MiB, the first bucket 1 MiB\n";
   if (hook != nullptr)
     exported.text += fmt::format("ddp.register_comm_hook(None, default_hooks.{})\n", hook);

@@ -39,6 +39,9 @@ struct DdpSettings {
   std::string_view calls;  // the strategy by which DDP is predicted: ddp or ddp-ring
 };
 
+// The argument that DDP takes, "bucket_cap_mb=63"; empty for its default.
+[[nodiscard]] std::string argument(const DdpCap& cap);
+
 // The request's network, ranks and wire type must be the plan's. Throws as Predictor does.
 [[nodiscard]] DdpSettings ddp_settings(const models::Plan& plan, const PredictionRequest& request);
 

@@ -108,6 +108,12 @@ std::vector<std::string> notes_of(const models::Plan& plan, const HorovodSetting
 
 }  // namespace
 
+std::vector<std::string> variables(const HorovodSettings& settings) {
+  return {fmt::format("HOROVOD_FUSION_THRESHOLD={}",
+                      static_cast<std::int64_t>(settings.fusion.value())),
+          fmt::format("HOROVOD_CYCLE_TIME={:g}", settings.cycle.value() / milli)};
+}
+
 HorovodSettings horovod_settings(const models::Plan& plan, const PredictionRequest& request) {
   HorovodSettings best{.hierarchical = goes_by_nodes(plan, request.cluster)};
   PredictionRequest asked = request;
@@ -147,9 +153,7 @@ ExportedText horovod_text(const std::string& title, const models::Plan& plan,
   ExportedText exported{.text = fmt::format("# {}\n", title),
                         .notes = notes_of(plan, settings, request.cluster, request.accumulate)};
   for (const std::string& note : exported.notes) exported.text += fmt::format("# {}\n", note);
-  exported.text += fmt::format("HOROVOD_FUSION_THRESHOLD={}\n",
-                               static_cast<std::int64_t>(settings.fusion.value()));
-  exported.text += fmt::format("HOROVOD_CYCLE_TIME={:g}\n", settings.cycle.value() / milli);
+  for (const std::string& variable : variables(settings)) exported.text += variable + "\n";
   exported.text +=
       fmt::format("HOROVOD_HIERARCHICAL_ALLREDUCE={}\n", settings.hierarchical ? 1 : 0);
   exported.text += "HOROVOD_TORUS_ALLREDUCE=0\n";

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "models/plan/plan.h"
 #include "simulator/export/nccl_plan.h"
@@ -25,6 +26,9 @@ struct HorovodSettings {
   Seconds asked{0};        // predicted, with the plan
   models::Plan plan = {};  // that Horovod would make
 };
+
+// The variables of fusion and cycle, "HOROVOD_FUSION_THRESHOLD=67108864" and "HOROVOD_CYCLE_TIME=0.5".
+[[nodiscard]] std::vector<std::string> variables(const HorovodSettings& settings);
 
 // The request's network, ranks and wire type must be the plan's. Throws as Predictor does.
 [[nodiscard]] HorovodSettings horovod_settings(const models::Plan& plan,

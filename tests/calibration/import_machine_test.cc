@@ -40,6 +40,12 @@ models::Cluster cluster(const std::string& file, const MachineContext& context =
   return models::parse_cluster_yaml(description.yaml, "out.yaml");
 }
 
+// The description that an import makes of a matrix, given as text.
+ClusterDescription described_matrix(const std::string& text, const std::string& device) {
+  const Imported imported = import_text(ImportFormat::nvidia_topology, text, "file", nullptr);
+  return cluster_description(*imported.machine, {.file = "file", .name = "lab", .device = device});
+}
+
 TEST(NvidiaTopology, CubeMeshOfEarlyDrivers) {
   const models::Cluster dgx = cluster("nvidia_topo/375-dgx1-p100.txt",
                                       {.nodes = 4, .device = "p100", .nic = "infiniband-edr"});
@@ -112,9 +118,7 @@ TEST(NvidiaTopology, WhatIsNotToldIsLeftOpen) {
 TEST(NvidiaTopology, FewerLinksAreAShareOfTheCataloguesLink) {
   std::string text = golden_import("nvidia_topo/525-a100-nic-legend.txt");
   for (std::size_t at; (at = text.find("NV12")) != std::string::npos;) text.replace(at, 4, "NV8");
-  const Imported imported = import_text(ImportFormat::nvidia_topology, text, "file", nullptr);
-  const ClusterDescription description = cluster_description(
-      *imported.machine, {.file = "file", .name = "a800", .device = "a100-80g"});
+  const ClusterDescription description = described_matrix(text, "a100-80g");
   const models::Cluster a800 = models::parse_cluster_yaml(description.yaml, "out.yaml");
   const models::Link whole = models::catalog_link("nvlink3");
   EXPECT_NEAR(a800.intra.line_rate.value / whole.line_rate.value, 8.0 / 12, 1e-5);
@@ -129,9 +133,7 @@ TEST(NvidiaTopology, GpusWithoutASwitchReachEachOtherOverTheLinksBetweenThem) {
       "\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\n"
       "GPU0\t X \tNV4\tNV4\tNV4\t0-31\nGPU1\tNV4\t X \tNV4\tNV4\t0-31\n"
       "GPU2\tNV4\tNV4\t X \tNV4\t32-63\nGPU3\tNV4\tNV4\tNV4\t X \t32-63\n";
-  const Imported imported = import_text(ImportFormat::nvidia_topology, text, "file", nullptr);
-  const ClusterDescription description =
-      cluster_description(*imported.machine, {.file = "file", .name = "mesh", .device = "a100"});
+  const ClusterDescription description = described_matrix(text, "a100");
   EXPECT_THAT(description.yaml,
               HasSubstr("12 NVLinks of a GPU, 4 between every two, and no switch"));
   const models::Cluster mesh = models::parse_cluster_yaml(description.yaml, "out.yaml");
@@ -149,10 +151,8 @@ TEST(NvidiaTopology, UnevenMeshesAreAsFastAsTheirLinksBetweenThem) {
       "\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\n"
       "GPU0\t X \tNV1\tNV1\tNV2\t0-39\nGPU1\tNV1\t X \tNV2\tNV1\t0-39\n"
       "GPU2\tNV1\tNV2\t X \tNV1\t0-39\nGPU3\tNV2\tNV1\tNV1\t X \t0-39\n";
-  const Imported imported = import_text(ImportFormat::nvidia_topology, text, "file", nullptr);
-  const models::Cluster station = models::parse_cluster_yaml(
-      cluster_description(*imported.machine, {.file = "file", .name = "s", .device = "v100"}).yaml,
-      "out.yaml");
+  const models::Cluster station =
+      models::parse_cluster_yaml(described_matrix(text, "v100").yaml, "out.yaml");
   const Figure<BytesPerSecond> two = station.intra.bandwidth_by_ranks.at(2);
   const models::Link whole = models::catalog_link("nvlink2");
   EXPECT_NEAR(two.value / whole.bandwidth.value, 1.0 / 6, 1e-5);

@@ -97,7 +97,7 @@ class ReferenceRoutes {
     return found == cost_.slow_nodes.end() ? 1 : found->second;
   }
 
-  // Of a node's NICs, those that stand beside a rank.
+  // The share of a node's NICs that stand beside a rank of the job.
   [[nodiscard]] double share_beside_ranks(int node) const {
     const int g = cost_.ranks_per_node;
     const int nics = cost_.nics_per_node;
