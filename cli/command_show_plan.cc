@@ -122,7 +122,7 @@ std::string to_text(const job::Job& job, const models::NetworkWork& network,
         "pass\nexposed: for how long of its way computation waits\n{}",
         text.empty() ? "" : "\n", shown.name, described(job, network, shown.plan), buckets.text,
         buckets.not_shown(), to_text(shown.travel.period), setting_text(job));
-    if (models::strategy(shown.name).library())
+    if (shown.plan.uses<models::Library>() != nullptr)
       text +=
           fmt::format("all-reduces are timed by {}, not by an engine of ours\n", shown.timed_by);
     text += others_text(shown, width);

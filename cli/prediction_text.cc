@@ -198,7 +198,7 @@ std::string partly_taken_text(const job::Job& job) {
 // What times the all-reduces of a row, in two words at most.
 std::string engine_text(const simulator::StrategyPrediction& row) {
   if (models::strategy(row.name).traits().takes_machines) return "closed form";
-  if (!models::strategy(row.name).library()) return std::string(name(row.engine));
+  if (row.plan.uses<models::Library>() == nullptr) return std::string(name(row.engine));
   return row.by_library_model ? "own model" : "own curve";
 }
 
@@ -477,7 +477,7 @@ std::string library_note(std::span<const job::PredictionTable> tables) {
   std::vector<std::pair<std::string, LinesByRanks>> notes;
   for (const job::PredictionTable& table : tables) {
     for (const simulator::StrategyPrediction& row : table.rows) {
-      if (!models::strategy(row.name).library()) continue;
+      if (row.plan.uses<models::Library>() == nullptr) continue;
       auto known = std::find_if(notes.begin(), notes.end(),
                                 [&](const auto& other) { return other.first == row.name; });
       if (known == notes.end()) known = notes.insert(notes.end(), {row.name, {}});

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "models/cluster/cluster.h"
+
 namespace paceline::calibration {
 
 enum class NicKind { unknown, infiniband, roce, sockets, efa };
@@ -15,8 +17,13 @@ struct ImportedNic {
   NicKind kind = NicKind::unknown;
   double gbit_per_s = 0;
   std::optional<bool> gpudirect = {};
-  bool beside_gpu = false;  // no host bridge stands between it and a GPU (PIX, PXB)
-  int adapter = -1;         // alike of NICs behind one PCIe bridge (PIX); -1: not told
+  std::optional<models::NicDistance> distance = {};  // of the nearest GPU
+  int adapter = -1;  // alike of NICs behind one PCIe bridge (PIX); -1: not told
+
+  // Whether no host bridge stands between it and a GPU.
+  [[nodiscard]] bool is_beside_gpu() const {
+    return distance && *distance <= models::NicDistance::pxb;
+  }
 };
 
 // How the GPUs of a node reach each other.

@@ -14,6 +14,7 @@
 #include "calibration/import/gpu_names.h"
 #include "calibration/import/table_text.h"
 #include "models/base/error.h"
+#include "models/base/names.h"
 #include "models/base/to_size.h"
 #include "models/cluster/catalog_parts.h"
 #include "models/cluster/yaml.h"
@@ -294,11 +295,11 @@ bool count_adapters(std::vector<ImportedNic>& nics, std::string& why) {
   constexpr int least_functions = 3;
   std::map<int, int> functions;
   for (const ImportedNic& nic : nics) {
-    if (nic.adapter >= 0 && !nic.beside_gpu) ++functions[nic.adapter];
+    if (nic.adapter >= 0 && !nic.is_beside_gpu()) ++functions[nic.adapter];
   }
   const auto is_function = [&](const ImportedNic& nic) {
     const auto found = functions.find(nic.adapter);
-    return found != functions.end() && !nic.beside_gpu && found->second >= least_functions;
+    return found != functions.end() && !nic.is_beside_gpu() && found->second >= least_functions;
   };
   std::vector<ImportedNic> counted;
   std::set<int> seen;
@@ -322,7 +323,7 @@ std::vector<ImportedNic> counted(const std::vector<ImportedNic>& nics, std::stri
   std::vector<ImportedNic> beside;
   for (const ImportedNic& nic : nics) {
     if (nic.gbit_per_s == fastest) fast.push_back(nic);
-    if (nic.gbit_per_s == fastest && nic.beside_gpu) beside.push_back(nic);
+    if (nic.gbit_per_s == fastest && nic.is_beside_gpu()) beside.push_back(nic);
   }
   const bool by_place = fastest == 0 && !beside.empty();
   std::vector<ImportedNic>& taken = by_place ? beside : fast;
@@ -332,6 +333,22 @@ std::vector<ImportedNic> counted(const std::vector<ImportedNic>& nics, std::stri
         fmt::format("; {} of {} NICs count, {}", taken.size(), nics.size(),
                     by_place ? "which stand beside a GPU (PIX or PXB)" : "which are the fastest");
   return taken;
+}
+
+// The key that says how far NICs stand from GPUs, where a reader would take it otherwise: that of the
+// farthest, because all of them carry an all-reduce.
+std::string way_to_gpus(const std::vector<ImportedNic>& nics, int gpus) {
+  std::optional<models::NicDistance> farthest = models::NicDistance::pix;
+  bool has_gpudirect = true;
+  for (const ImportedNic& nic : nics) {
+    has_gpudirect = has_gpudirect && nic.gpudirect.value_or(false);
+    farthest = farthest && nic.distance ? std::max(farthest, nic.distance) : std::nullopt;
+    if (nic.kind == NicKind::sockets) return "";
+  }
+  const bool is_expected = std::ssize(nics) >= gpus;
+  if (farthest && (!is_expected || *farthest > models::NicDistance::pxb))
+    return fmt::format(", distance: {}", name_in(models::nic_distances, *farthest));
+  return has_gpudirect && !is_expected ? ", gpudirect: true" : "";
 }
 
 Answer nic(const ImportedMachine& machine, const MachineContext& context) {
@@ -371,12 +388,10 @@ Answer nic(const ImportedMachine& machine, const MachineContext& context) {
   const bool without = std::any_of(nics.begin(), nics.end(), [](const ImportedNic& other) {
     return other.kind != NicKind::sockets && other.gpudirect && !*other.gpudirect;
   });
-  std::string value = base;
-  const bool counts = nics.size() > 1 && !together;
-  if (counts || without)
-    value =
-        fmt::format("{{base: {}{}{}}}", base, counts ? fmt::format(", count: {}", nics.size()) : "",
-                    without ? ", gpudirect: false" : "");
+  const std::string keys =
+      (nics.size() > 1 && !together ? fmt::format(", count: {}", nics.size()) : "") +
+      (without ? ", gpudirect: false" : way_to_gpus(nics, machine.gpus_per_node));
+  const std::string value = keys.empty() ? base : fmt::format("{{base: {}{}}}", base, keys);
   return {value, told + (context.nic.empty() ? "" : "; the link is that of --nic")};
 }
 

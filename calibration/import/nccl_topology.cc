@@ -113,7 +113,9 @@ class Reader {
                        .kind = NicKind::infiniband,
                        .gbit_per_s = 0,
                        .gpudirect = {},
-                       .beside_gpu = std::string_view(node.parent().name()) == "pci"});
+                       .distance = std::string_view(node.parent().name()) == "pci"
+                                       ? std::optional(models::NicDistance::pxb)
+                                       : std::nullopt});
     }
   }
 
@@ -193,8 +195,9 @@ class Reader {
     else if (!verbs && (kind.starts_with("0x0200") || nic.name.starts_with("e")))
       nic.kind = NicKind::sockets;
     for (Node above = pci.parent(); above && std::string_view(above.name()) == "pci";
-         above = above.parent())
-      nic.beside_gpu = nic.beside_gpu || holds_gpu(above);
+         above = above.parent()) {
+      if (holds_gpu(above)) nic.distance = models::NicDistance::pxb;
+    }
     nics_.push_back(std::move(nic));
   }
 

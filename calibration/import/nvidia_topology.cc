@@ -279,8 +279,10 @@ class Matrix {
     for (std::size_t column = gpus_; column < columns_.size(); ++column) {
       const auto named = names_.find(columns_[column]);
       ImportedNic nic{.name = named == names_.end() ? columns_[column] : named->second};
-      for (const std::vector<Cell>& row : rows_)
-        nic.beside_gpu = nic.beside_gpu || row[column].path <= 1;
+      for (const std::vector<Cell>& row : rows_) {
+        const models::NicDistance distance = models::nic_distances[row[column].path].first;
+        nic.distance = std::min(nic.distance.value_or(distance), distance);
+      }
       nic.adapter = adapter_of(column - gpus_);
       machine.nics.push_back(nic);
     }

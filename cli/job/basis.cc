@@ -64,6 +64,8 @@ void add_effects(std::vector<BasisLine>& lines, const models::Effects& effects) 
     lines.push_back(line("launch", effects.collective_launch, BasisUnit::seconds));
   if (effects.layer_launch.high > Seconds{0})
     lines.push_back(line("fixed per layer", effects.layer_launch, BasisUnit::seconds));
+  if (effects.host_launch.high > Seconds{0})
+    lines.push_back(line("host per layer", effects.host_launch, BasisUnit::seconds));
   lines.push_back(line("unexplained", effects.unexplained, BasisUnit::share));
   lines.push_back(line("per doubling", effects.unexplained_doubling, BasisUnit::share));
   lines.push_back(line("per exposed", effects.unexplained_exposed, BasisUnit::share));

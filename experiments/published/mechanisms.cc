@@ -22,11 +22,13 @@ void set_effect(Cluster& cluster, double value) {
   figure.value = figure.low = figure.high = value;
 }
 
-template <Figure<Seconds> Effects::*effect>
+template <Figure<Seconds> Effects::*... effects>
 void no_time(Cluster& cluster) {
   if (!cluster.effects) return;
-  Figure<Seconds>& figure = (*cluster.effects).*effect;
-  figure.value = figure.low = figure.high = Seconds{0};
+  const auto none = [](Figure<Seconds>& figure) {
+    figure.value = figure.low = figure.high = Seconds{0};
+  };
+  (none((*cluster.effects).*effects), ...);
 }
 
 void no_waiting(Cluster& cluster) {
@@ -89,7 +91,8 @@ constexpr std::array<Mechanism, 12> all = {{
     {"crowding", "ranks of a node do not slow each other", no_crowding},
     {"slowdown", "collectives take nothing from computation", no_slowdown},
     {"launch", "collectives start at once", no_time<&Effects::collective_launch>},
-    {"fixed-time", "layers take time by the batch alone", no_time<&Effects::layer_launch>},
+    {"fixed-time", "layers take time by the batch alone",
+     no_time<&Effects::layer_launch, &Effects::host_launch>},
     {"host-paths", "no staging, no shared switches, sockets and memory", no_host},
     {"tcp", "TCP gets 0.94 of the line rate", no_tcp_rule},
     {"tcp-shared", "TCP flows get as much where four ranks or more share a node",

@@ -134,6 +134,16 @@ enum class NicUse {
   affinity,  // a rank uses the NIC of its slot only: slot * nics / g
 };
 
+// What a NIC's messages pass on their way to its devices, as nvidia-smi names it: PCIe switches, one or
+// several; the root of a processor; links between roots of one; links between processors.
+enum class NicDistance { pix, pxb, phb, node, sys };
+inline constexpr std::array<std::pair<NicDistance, std::string_view>, 5> nic_distances = {
+    {{NicDistance::pix, "pix"},
+     {NicDistance::pxb, "pxb"},
+     {NicDistance::phb, "phb"},
+     {NicDistance::node, "node"},
+     {NicDistance::sys, "sys"}}};
+
 // The slot of rank r in a job of p ranks, on the ceil(p/g) nodes that the job fills.
 enum class Placement {
   node_major,   // slot r: ranks fill one node after the other
@@ -152,6 +162,7 @@ struct Cluster {
   Link intra;             // one port or lane inside the node (intra_kind)
   Link nic;               // one NIC; without a name if there is none, which only one node may have
   bool gpudirect = true;  // whether NICs reach the devices' memory without the host's
+  std::optional<NicDistance> nic_distance;  // nothing where nobody says it
   int nics_per_node = 1;
   NicUse nic_use = NicUse::striped;
   IntraKind intra_kind = IntraKind::switched;

@@ -23,7 +23,7 @@ void take_stack(Stack stack, Cluster& cluster) {
     throw InputError(fmt::format("no layer of {} has a time of its own on {}", cluster.name,
                                  cluster.device.name),
                      "leave it out: it is for GPUs");
-  cluster.effects->layer_launch = layer_launch_of(stack);
+  take_stack(stack, *cluster.effects);
 }
 
 }  // namespace paceline::models

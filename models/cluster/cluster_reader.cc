@@ -46,14 +46,22 @@ void refuse_bandwidth_by_ranks(const YamlMap& map, const std::string& key, const
                    "only intra takes bandwidth_by_ranks: state one bandwidth");
 }
 
-void read_gpudirect(const YamlMap& nic, Cluster& cluster) {
-  if (!nic.has("gpudirect")) return;
-  if (cluster.nic.protocol == Protocol::tcp)
-    throw InputError(nic.place_of_key("gpudirect"), "gpudirect of a NIC with TCP",
-                     "leave it out: TCP goes through the host");
+// How NICs reach the devices' memory, which says their bandwidth where the file does not.
+void read_way_to_devices(const YamlMap& nic, Cluster& cluster) {
+  for (const char* key : {"gpudirect", "distance"}) {
+    if (nic.has(key) && cluster.nic.protocol == Protocol::tcp)
+      throw InputError(nic.place_of_key(key), fmt::format("{} of a NIC with TCP", key),
+                       "leave it out: TCP goes through the host");
+  }
   cluster.gpudirect = nic.flag_or("gpudirect", true);
-  if (!cluster.gpudirect && !nic.has("bandwidth"))
-    cluster.nic.bandwidth = bandwidth_without_gpudirect(cluster.nic.line_rate);
+  if (nic.has("distance"))
+    cluster.nic_distance = nic.parsed("distance", [](const std::string& text) {
+      return value_named(nic_distances, "distance of a NIC", text);
+    });
+  if (nic.has("bandwidth")) return;
+  cluster.nic.bandwidth = cluster.gpudirect
+                              ? bandwidth_at_distance(cluster, nic.has("gpudirect"))
+                              : bandwidth_without_gpudirect(cluster.nic.line_rate);
 }
 
 void read_nics(const YamlMap& map, Cluster& cluster) {
@@ -67,17 +75,18 @@ void read_nics(const YamlMap& map, Cluster& cluster) {
   if (!node.IsMap()) {
     cluster.nic = cluster_link(map, "nic");
     finish();
+    cluster.nic.bandwidth = bandwidth_at_distance(cluster, /*states_gpudirect=*/false);
     return;
   }
   std::vector<std::string> keys = link_keys();
-  keys.insert(keys.end(), {"count", "use", "gpudirect"});
+  keys.insert(keys.end(), {"count", "use", "gpudirect", "distance"});
   const YamlMap nic(node, map.file(), "nic", keys);
   // Without GPUDirect the bandwidth follows from the line rate.
   const bool has_gpudirect = nic.flag_or("gpudirect", true);
   cluster.nic = read_link(nic, "nic", has_gpudirect);
   finish();
-  read_gpudirect(nic, cluster);
   if (nic.has("count")) cluster.nics_per_node = read_count(nic, "count", most_nics);
+  read_way_to_devices(nic, cluster);
   if (nic.has("use")) {
     cluster.nic_use = nic.parsed("use", [](const std::string& use) {
       if (use == "striped") return NicUse::striped;
@@ -254,7 +263,7 @@ void read_plain_fabric(const YamlMap& map) {
 // `effects: none`, or a mapping of those that differ from the catalogue's.
 void read_cluster_effects(const YamlMap& map, Cluster& cluster) {
   cluster.effects = cluster.device.multiprocessors
-                        ? catalog_effects(cluster.device.cooling == Cooling::geforce)
+                        ? catalog_effects(cluster.device)
                         : catalog_processor_effects();
   if (!map.has("effects")) return;
   const YAML::Node node = map.at("effects");

@@ -27,9 +27,6 @@ enum class Stack {
 };
 inline constexpr std::array<std::pair<Stack, std::string_view>, 3> stacks = {
     {{Stack::eager, "eager"}, {Stack::compiled, "compiled"}, {Stack::graphs, "graphs"}}};
-// The prior of a layer's fixed time with the stack (catalog/effects.yaml).
-[[nodiscard]] Figure<Seconds> layer_launch_of(Stack stack);
-
 struct Effects {
   // Standard deviation of the compute time between ranks of one kind, over its mean. A rank keeps
   // its place in the distribution.
@@ -45,8 +42,14 @@ struct Effects {
   Figure<double> memory_bound;
   // Time to start one collective.
   Figure<Seconds> collective_launch;
-  // Time of a layer with weights (forward, backward, update) that does not grow with the batch.
+  // Time of a layer with weights (forward, backward, update) on the device that does not grow with the
+  // batch.
   Figure<Seconds> layer_launch;
+  // What layers of networks that read no sequences take of it in mixed precision.
+  double mixed_launch_share = 1;
+  // Time that the host takes to launch all kernels of a layer with weights. The device computes what is
+  // queued meanwhile: simulator/cost/compute_time.h.
+  Figure<Seconds> host_launch;
   // No other effect explains these standard deviations of the logarithm of predicted over measured
   // iteration time. The first is there always, the second is for each doubling of ranks beyond those
   // that computation was calibrated on, the third for each unit of exposed communication over the
@@ -57,5 +60,8 @@ struct Effects {
 
   bool operator==(const Effects&) const = default;
 };
+
+// Gives `effects` the priors of the stack for both times of a layer (catalog/effects.yaml).
+void take_stack(Stack stack, Effects& effects);
 
 }  // namespace paceline::models

@@ -25,14 +25,13 @@ auto catalog_figure(const char* name, F parse) {
                      Zero::allowed);
 }
 
-}  // namespace
+// From which year of the device on nobody's stack is that of today.
+constexpr int first_year_of_today = 2020;
 
-Figure<Seconds> layer_launch_of(Stack stack) {
-  const std::string name = fmt::format("layer_launch_{}", name_in(stacks, stack));
-  return catalog_figure(name.c_str(), seconds);
-}
+// Processors launch no kernels and no collectives, and cool each for itself.
+constexpr const char* on_gpus_only = "on GPUs only";
 
-Effects catalog_effects(bool geforce) {
+Effects effects_of(bool geforce) {
   return {.rank_spread = catalog_figure("rank_spread", factor),
           .jitter = catalog_figure("jitter", factor),
           .crowding = catalog_figure(geforce ? "crowding_geforce" : "crowding", factor),
@@ -40,19 +39,41 @@ Effects catalog_effects(bool geforce) {
           .memory_bound = catalog_figure("memory_bound", factor),
           .collective_launch = catalog_figure("collective_launch", seconds),
           .layer_launch = catalog_figure("layer_launch", seconds),
+          .mixed_launch_share = catalog_figure("mixed_launch_share", factor).value,
+          .host_launch = Figure<Seconds>::exact(Seconds{0}, Provenance::published,
+                                                "the time on the device holds the host's"),
           .unexplained = catalog_figure("unexplained", factor),
           .unexplained_doubling = catalog_figure("unexplained_doubling", factor),
           .unexplained_exposed = catalog_figure("unexplained_exposed", factor)};
 }
 
-// Processors start neither kernels nor collectives, and cool each for itself.
+// Gives layers the times of a stack of today: that of the host has the word in its name.
+void take_host_launch(const std::string& word, Effects& effects) {
+  effects.layer_launch = catalog_figure("layer_floor", seconds);
+  effects.mixed_launch_share = 1;
+  effects.host_launch = catalog_figure(("host_launch" + word).c_str(), seconds);
+}
+
+}  // namespace
+
+void take_stack(Stack stack, Effects& effects) {
+  take_host_launch(fmt::format("_{}", name_in(stacks, stack)), effects);
+}
+
+Effects catalog_effects(const Device& device) {
+  Effects effects = effects_of(device.cooling == Cooling::geforce);
+  if (device.year.value_or(0) >= first_year_of_today) take_host_launch("", effects);
+  return effects;
+}
+
 Effects catalog_processor_effects() {
-  const std::string source = "on GPUs only";
-  Effects effects = catalog_effects(false);
-  effects.crowding = Figure<double>::exact(1, Provenance::assumed, source);
-  effects.slowdown = Figure<double>::exact(0, Provenance::assumed, source);
-  effects.collective_launch = Figure<Seconds>::exact(Seconds{0}, Provenance::assumed, source);
-  effects.layer_launch = Figure<Seconds>::exact(Seconds{0}, Provenance::assumed, source);
+  Effects effects = effects_of(false);
+  const auto no_time = Figure<Seconds>::exact(Seconds{0}, Provenance::assumed, on_gpus_only);
+  effects.crowding = Figure<double>::exact(1, Provenance::assumed, on_gpus_only);
+  effects.slowdown = Figure<double>::exact(0, Provenance::assumed, on_gpus_only);
+  effects.collective_launch = no_time;
+  effects.layer_launch = no_time;
+  effects.host_launch = no_time;
   return effects;
 }
 
@@ -60,7 +81,7 @@ Effects read_effects(const YAML::Node& node, const std::string& file, Effects ef
   const YamlMap map(
       node, file, "the effects",
       {"rank_spread", "jitter", "crowding", "slowdown", "memory_bound", "collective_launch",
-       "layer_launch", "stack", "unexplained", "unexplained_doubling", "unexplained_exposed"});
+       "layer_launch", "host_launch", "stack", "unexplained", "unexplained_doubling", "unexplained_exposed"});
   const Basis basis;
   override_figure(map, "rank_spread", basis, factor, effects.rank_spread, Zero::allowed);
   override_figure(map, "jitter", basis, factor, effects.jitter, Zero::allowed);
@@ -69,13 +90,18 @@ Effects read_effects(const YAML::Node& node, const std::string& file, Effects ef
   override_figure(map, "memory_bound", basis, factor, effects.memory_bound, Zero::allowed);
   override_figure(map, "collective_launch", basis, seconds, effects.collective_launch,
                   Zero::allowed);
-  if (map.has("stack") && map.has("layer_launch"))
-    throw InputError(map.place_of_key("stack"), "a stack, and layer_launch, which it says",
-                     "leave one of the two out");
+  for (const char* said : {"layer_launch", "host_launch"}) {
+    if (map.has("stack") && map.has(said))
+      throw InputError(map.place_of_key("stack"), fmt::format("a stack, and {}, which it says", said),
+                       "leave one of the two out");
+  }
   if (map.has("stack"))
-    effects.layer_launch = layer_launch_of(map.parsed(
-        "stack", [](const std::string& text) { return value_named(stacks, "stack", text); }));
+    take_stack(
+        map.parsed("stack",
+                   [](const std::string& text) { return value_named(stacks, "stack", text); }),
+        effects);
   override_figure(map, "layer_launch", basis, seconds, effects.layer_launch, Zero::allowed);
+  override_figure(map, "host_launch", basis, seconds, effects.host_launch, Zero::allowed);
   override_figure(map, "unexplained", basis, factor, effects.unexplained, Zero::allowed);
   override_figure(map, "unexplained_doubling", basis, factor, effects.unexplained_doubling,
                   Zero::allowed);

@@ -5,13 +5,13 @@
 #include <string>
 
 #include "models/base/yaml_reader.h"
+#include "models/cluster/cluster.h"
 #include "models/cluster/effects.h"
 
 namespace paceline::models {
 
-// The catalogue's effects of GPUs, for cards that are cooled as those of a server, or for GeForce
-// cards.
-[[nodiscard]] Effects catalog_effects(bool geforce);
+// The catalogue's effects of a GPU, by how it is cooled and by its year.
+[[nodiscard]] Effects catalog_effects(const Device& device);
 
 // The effects of processors: ranks that wait for the slowest, and what is unexplained.
 [[nodiscard]] Effects catalog_processor_effects();

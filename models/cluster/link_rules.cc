@@ -4,7 +4,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "models/base/to_size.h"
@@ -15,6 +18,26 @@ namespace {
 Figure<BytesPerSecond> shares_of(BytesPerSecond whole, double value, double low, double high,
                                  std::string source) {
   return {value * whole, low * whole, high * whole, Provenance::assumed, std::move(source)};
+}
+
+struct DistanceShare {
+  std::optional<NicDistance> distance;
+  double value;
+  double low;
+  double high;
+  std::string_view where;
+};
+
+const DistanceShare& share_at(std::optional<NicDistance> distance) {
+  static constexpr std::array<DistanceShare, 6> shares = {
+      {{std::nullopt, 0.83, 0.44, 1, "at a distance that nobody says"},
+       {NicDistance::pix, 1, 1, 1, ""},
+       {NicDistance::pxb, 1, 1, 1, ""},
+       {NicDistance::phb, 0.83, 0.54, 1, "at the root of the processor"},
+       {NicDistance::node, 0.62, 0.47, 0.89, "across roots of the processor"},
+       {NicDistance::sys, 0.52, 0.31, 0.83, "across processors"}}};
+  return *std::find_if(shares.begin(), shares.end(),
+                       [&](const DistanceShare& share) { return share.distance == distance; });
 }
 
 }  // namespace
@@ -45,6 +68,20 @@ Figure<BytesPerSecond> tcp_bandwidth(const Figure<BytesPerSecond>& line_rate, in
 Figure<BytesPerSecond> bandwidth_without_gpudirect(const Figure<BytesPerSecond>& line_rate) {
   return shares_of(line_rate.value, 0.48, 0.42, 0.67,
                    "rule: 0.48 of the line rate without GPUDirect (NVIDIA/nccl#465, #243, #412)");
+}
+
+Figure<BytesPerSecond> bandwidth_at_distance(const Cluster& cluster, bool states_gpudirect) {
+  const Figure<BytesPerSecond>& beside = cluster.nic.bandwidth;
+  const bool reads_devices = cluster.device.multiprocessors && cluster.gpudirect &&
+                             cluster.nic.protocol == Protocol::rdma;
+  const bool is_beside = states_gpudirect || cluster.nics_per_node >= cluster.ranks_per_node;
+  if (!reads_devices || (!cluster.nic_distance && is_beside)) return beside;
+  const auto& share = share_at(cluster.nic_distance);
+  if (share.low == 1) return beside;
+  return {share.value * beside.value, share.low * beside.low, share.high * beside.high,
+          Provenance::assumed,
+          fmt::format("{}; rule: {:g} of it {} (NVIDIA/nccl#465, #412, #1579)", beside.source,
+                      share.value, share.where)};
 }
 
 Figure<BytesPerSecond> staged_bandwidth(const Figure<BytesPerSecond>& lane) {

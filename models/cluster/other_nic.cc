@@ -32,6 +32,8 @@ void take_link(Cluster& cluster, const Link& link, int count) {
     cluster.nic.bandwidth = tcp_bandwidth(link.line_rate, *link.tcp_flows, cluster.ranks_per_node);
   } else if (!cluster.gpudirect) {
     cluster.nic.bandwidth = bandwidth_without_gpudirect(link.line_rate);
+  } else {
+    cluster.nic.bandwidth = bandwidth_at_distance(cluster, /*states_gpudirect=*/false);
   }
 }
 

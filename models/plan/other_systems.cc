@@ -13,10 +13,11 @@ constexpr std::int64_t whole = std::int64_t{1} << 62;
 
 constexpr std::array catalogue = {
     Strategy{.name = "horovod",
-             .summary = "every 5 ms: what is there, fused up to 64 MiB, by a ring",
+             .summary = "every 5 ms: what is there, fused up to 64 MiB, by a ring or NCCL",
              .source = "Horovod 0.16.2 to 0.20, tensor-fusion.rst, operations.cc",
              .fusion = Fusion::by_default,
              .all_reduce = Scheduled{"ring"},
+             .leaves_choice = true,
              .other = OtherSystem{.system = System::horovod,
                                   .fusion = 64 * mebibyte,
                                   .dispatch = {.cycle = Seconds{5e-3},
@@ -101,11 +102,12 @@ constexpr std::array catalogue = {
         .other =
             OtherSystem{.system = System::ddp, .fusion = 25 * mebibyte, .first_fusion = mebibyte}},
     Strategy{.name = "one-bucket",
-             .summary = "all gradients together after the backward pass, by a ring",
+             .summary = "all gradients together after the backward pass, by a ring or NCCL",
              .source = "NVIDIA Apex, DistributedDataParallel(delay_allreduce=True)",
              .fusion = Fusion::by_default,
              .all_reduce = Scheduled{"ring"},
              .overlap = Overlap::none,
+             .leaves_choice = true,
              .other = OtherSystem{.system = System::ddp}},
     Strategy{.name = "inductor",
              .summary = "buckets that saturate the bandwidth, of 50 MiB or more, by NCCL",

@@ -26,10 +26,11 @@ constexpr std::array catalogue = {
              .fusion = Fusion::never,
              .all_reduce = Scheduled{"ring"}},
     Strategy{.name = "fused-ring",
-             .summary = "tensors fused up to theta, ring all-reduce",
+             .summary = "tensors fused up to theta, by a ring, or as NCCL chooses",
              .source = "Jizhi 4.3; Horovod 2018",
              .fusion = Fusion::by_default,
-             .all_reduce = Scheduled{"ring"}},
+             .all_reduce = Scheduled{"ring"},
+             .leaves_choice = true},
     Strategy{.name = "halving-doubling",
              .summary = "recursive halving and doubling for each tensor",
              .source = "Hitchhiker VI; Goyal 2017",
@@ -108,7 +109,8 @@ constexpr std::array catalogue = {
              .source = "for comparison",
              .fusion = Fusion::by_default,
              .all_reduce = Scheduled{"ring"},
-             .overlap = Overlap::none},
+             .overlap = Overlap::none,
+             .leaves_choice = true},
 };
 
 // Whatever reads an algorithm from it reads the plan's schedules instead (tuned.h).
@@ -151,6 +153,32 @@ const Strategy& strategy(std::string_view name) {
   throw unknown_name("strategy", name, strategy_names());
 }
 
+const Strategy& by_library(const Strategy& strategy, Library library) {
+  static const std::vector<Strategy> choosing = [] {
+    std::vector<Strategy> found;
+    for (const Library called : {Library::nccl, Library::open_mpi}) {
+      for (const auto& entries : {strategy_catalogue(), other_system_catalogue()}) {
+        for (const Strategy& entry : entries) {
+          if (!entry.leaves_choice) continue;
+          found.push_back(entry);
+          found.back().all_reduce = Called{called};
+        }
+      }
+    }
+    return found;
+  }();
+  for (const Strategy& entry : choosing) {
+    if (entry.name == strategy.name && entry.library() == library) return entry;
+  }
+  return strategy;
+}
+
+const Strategy& strategy_of(const Plan& plan) {
+  const Strategy& named = strategy(plan.strategy);
+  const auto* library = plan.uses<Library>();
+  return library == nullptr ? named : by_library(named, *library);
+}
+
 const Strategy& tuned_strategy() {
   return tuned;
 }
@@ -180,6 +208,7 @@ const WayTraits& Strategy::traits() const {
 
 bool Strategy::allows(const PlannedSchedule& schedule) const {
   if (is_tuned(*this)) return schedule.has_steps();
+  if (leaves_choice && schedule.library()) return true;
   return std::visit([&](const auto& way) { return way.allows(schedule); }, all_reduce);
 }
 

@@ -63,6 +63,9 @@ struct Strategy {
   Fusion fusion = Fusion::if_asked;
   std::variant<Scheduled, Hybrid, OnServers, Called, Served, Preconditioned> all_reduce;
   Overlap overlap = Overlap::wait_free;
+  // Whether runtimes leave the all-reduce to the library of the devices. Its own algorithm is what those
+  // run whose library has no choice, as NCCL's before 2.4: by_library().
+  bool leaves_choice = false;
   // Set where the strategy models another system. It is predicted where its name is asked for.
   std::optional<OtherSystem> other = {};
 
@@ -113,6 +116,12 @@ struct Strategy {
 [[nodiscard]] std::vector<std::string> strategy_names();
 // Throws InputError that suggests the nearest name.
 [[nodiscard]] const Strategy& strategy(std::string_view name);
+
+// The strategy with the library's own all-reduces in place of its algorithm, if it leaves the choice to
+// a library; else the strategy itself.
+[[nodiscard]] const Strategy& by_library(const Strategy& strategy, Library library);
+// The strategy that made the plan, by_library() where a library sums its buckets.
+[[nodiscard]] const Strategy& strategy_of(const Plan& plan);
 
 // The policy of the strategy's plans where `asked` is asked for: it takes the place of wait-free overlap.
 [[nodiscard]] inline Overlap overlap_of(const Strategy& strategy, std::optional<Overlap> asked) {

@@ -40,7 +40,10 @@ void settle_compute(models::Cluster& cluster, models::Profile* profile) {
   settle(device.memory_efficiency);
   settle(device.roofline_efficiency);
   settle(device.roofline_efficiency_mixed);
-  if (cluster.effects) settle(cluster.effects->layer_launch);
+  if (cluster.effects) {
+    settle(cluster.effects->layer_launch);
+    settle(cluster.effects->host_launch);
+  }
   if (profile == nullptr) return;
   for (models::CalibratedThroughput& entry : profile->throughputs) settle(entry.samples);
   for (models::CalibratedSlowdown& entry : profile->slowdowns) settle(entry.factor);

@@ -157,25 +157,48 @@ int layers_with_weights(const models::NetworkWork& network) {
       std::count_if(network.layers.begin(), network.layers.end(), has_products));
 }
 
-// What a layer's fixed time is of that in FP32. In mixed precision it is 0.246 ms for each of ResNet-50's
-// 54 layers, of 0.45 ms: by the line through two batches in FP16, 128 at 1341.7 and 208 at 1417.6
-// images/s (PaddlePaddle/models#4979). Of layers that read sequences no such line was found.
+// What a layer's fixed time is of that in FP32.
 double launch_share(const ComputeRequest& request) {
-  constexpr double of_mixed = 0.55;
-  return request.precision == models::Precision::mixed && request.network.sequence == 0 ? of_mixed
-                                                                                        : 1;
+  return request.precision == models::Precision::mixed && request.network.sequence == 0
+             ? request.effects->mixed_launch_share
+             : 1;
+}
+
+// Makes the device wait for the host, which launches layers one after the other, each in `launch`, from
+// the iteration's start on: a layer's pass starts when the pass before it has ended and it is launched.
+// A backward pass is launched as kernels for two passes.
+void wait_for_host(const models::NetworkWork& network, Seconds launch, ComputeTimes& times) {
+  if (launch <= Seconds{0}) return;
+  Seconds launched{0};
+  Seconds ended{0};
+  const auto pass = [&](const models::LayerWork& layer, double share, Seconds& time) {
+    if (has_products(layer)) launched += share * launch;
+    const Seconds end = std::max(ended, launched) + time;
+    time = end - ended;
+    ended = end;
+  };
+  for (std::size_t i = 0; i < times.layers.size(); ++i)
+    pass(network.layers[i], 1.0 / 3, times.layers[i].forward);
+  for (std::size_t i = times.layers.size(); i-- > 0;)
+    pass(network.layers[i], 2.0 / 3, times.layers[i].backward);
+}
+
+void wait_for_host(const ComputeRequest& request, Bound bound, ComputeTimes& times) {
+  if (request.effects == nullptr) return;
+  wait_for_host(request.network, cost_at(request.effects->host_launch, bound), times);
 }
 
 // The part of a batch's time that does not grow with the batch, and where it is from. However much
 // the effects say, most of a calibrated time grows with the batch.
+constexpr double most_fixed = 0.8;
 struct FixedTime {
   Seconds time;
   std::string source;
 };
 
 FixedTime fixed_time(const ComputeRequest& request,
-                     const std::vector<const models::CalibratedThroughput*>& known, Bound bound) {
-  constexpr double most = 0.8;
+                     const std::vector<const models::CalibratedThroughput*>& known, Seconds update,
+                     Bound bound) {
   const models::CalibratedThroughput& nearest = *known.front();
   const Seconds time = batch_time(nearest, bound);
   const auto other = std::find_if(known.begin(), known.end(), [&](const auto* entry) {
@@ -184,7 +207,7 @@ FixedTime fixed_time(const ComputeRequest& request,
   if (other != known.end()) {
     const Seconds slope = (time - batch_time(**other, bound)) /
                           static_cast<double>(nearest.batch_per_rank - (*other)->batch_per_rank);
-    return {std::clamp(time - nearest.batch_per_rank * slope, Seconds{0}, most * time),
+    return {std::clamp(time - nearest.batch_per_rank * slope, Seconds{0}, most_fixed * time),
             fmt::format("by the line through batch {} and {}", nearest.batch_per_rank,
                         (*other)->batch_per_rank)};
   }
@@ -195,7 +218,8 @@ FixedTime fixed_time(const ComputeRequest& request,
   const Figure<Seconds>& launch = request.effects->layer_launch;
   const Seconds each =
       launch_share(request) * (is_larger ? rate_at(launch, bound) : cost_at(launch, bound));
-  const Seconds all = std::min(most * time, layers_with_weights(request.network) * each);
+  const Seconds all =
+      std::min(most_fixed * time, layers_with_weights(request.network) * each + update);
   return {all, fmt::format("{} of it do not grow with the batch", to_text(all))};
 }
 
@@ -259,7 +283,7 @@ std::optional<ComputeTimes> throughput_times(const ComputeRequest& request, Boun
   Seconds total = batch_time(entry, bound);
   std::string transfer;
   if (entry.batch_per_rank != request.batch_per_rank) {
-    const FixedTime fixed = fixed_time(request, known, bound);
+    const FixedTime fixed = fixed_time(request, known, times.update, bound);
     total = fixed.time + (static_cast<double>(request.batch_per_rank) / entry.batch_per_rank) *
                              (total - fixed.time);
     transfer = fmt::format(" (at batch {}; {})", entry.batch_per_rank, fixed.source);
@@ -269,7 +293,16 @@ std::optional<ComputeTimes> throughput_times(const ComputeRequest& request, Boun
     transfer += fmt::format(" (of samples of {} elements, x {:.3g} for {})", entry.sequence,
                             length_ratio(request, entry, Bound::stated), request.network.sequence);
   }
-  scale(times, total / times.total());
+  // The update takes the same for any batch.
+  const Seconds update = std::min(times.update, most_fixed * total);
+  scale(times, (total - update) / (times.total() - times.update));
+  times.update = update;
+  // The host launches as much for any batch, and took no longer than the calibrated one.
+  if (request.effects != nullptr && entry.batch_per_rank != request.batch_per_rank)
+    wait_for_host(request.network,
+                  std::min(cost_at(request.effects->host_launch, bound),
+                           batch_time(entry, bound) / std::max(1, layers_with_weights(request.network))),
+                  times);
   times.calibrated_ranks = entry.solved_from;
   times.source = fmt::format(
       "calibrated throughput {:.4g} samples/s of profile {} ({}){}, spread over layers by roofline",
@@ -291,6 +324,7 @@ std::optional<ComputeTimes> transferred_times(const ComputeRequest& request, Bou
                                                  : most_transferred;
     ComputeTimes times = structural_times(request);
     scale(times, ratio * spread);
+    wait_for_host(request, bound, times);
     times.calibrated_ranks = entry.solved_from;
     times.source = fmt::format(
         "roofline of {} x {:.3g}, the ratio of calibrated to roofline time of {} in profile {}",
@@ -308,6 +342,7 @@ ComputeTimes reached_roofline(const ComputeRequest& request, Bound bound) {
                                       ? request.device.roofline_efficiency_mixed
                                       : request.device.roofline_efficiency;
   scale(times, 1 / rate_at(reached, bound));
+  wait_for_host(request, bound, times);
   times.source += fmt::format(", x {:.3g} ({:.3g} to {:.3g}, {}: {})", reached.value, reached.low,
                               reached.high, name(reached.provenance), reached.source);
   return times;

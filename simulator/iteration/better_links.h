@@ -2,7 +2,8 @@
 //
 // On one in-order stream they cannot: the recurrence of simulator/planner/stream_clock.h grows with the
 // time of each all-reduce, no schedule takes longer on better links, and the planner takes the best
-// thresholds on that clock to 0.1 %. Rows of other kinds say why theirs may.
+// thresholds on that clock to 0.1 %, or to 0.3 % where the flow engine times what the step engine's times
+// have found. Rows of other kinds say why theirs may.
 #pragma once
 
 #include <string>

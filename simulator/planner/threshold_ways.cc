@@ -270,12 +270,16 @@ class Ways {
     for (std::size_t i = 1; i < ways_.size(); ++i)
       least = least_of(least, ways_[i].curve, least_bytes_, whole_bytes_);
     least_s_ = least_done_s(job_.clock, cost(least), any);
-    if (period_s(least_s_) >= (1 - tolerance) * best_s) return;
+    // The plan's timer may find a way faster than the search's does.
+    const bool are_by_steps = std::all_of(ways_.begin(), ways_.end(),
+                                          [&](const Way& way) { return is_by_steps(way); });
+    const double worth = are_by_steps ? 1 - tolerance : worth_timing;
+    if (period_s(least_s_) >= worth * best_s) return;
     const double of_all_s = std::exchange(least_s_, 1e300);
     for (Way& way : ways_) {
       const double bound =
           ways_.size() == 1 ? of_all_s : least_done_s(job_.clock, cost(way.curve), any);
-      if (period_s(bound) >= (1 - tolerance) * best_s) {
+      if (period_s(bound) >= worth * best_s) {
         least_s_ = std::min(least_s_, bound);
         continue;
       }
@@ -325,6 +329,12 @@ class Ways {
     return followed > job_.most_followed;
   }
 
+  // Whether both timers are the step engine.
+  [[nodiscard]] bool is_by_steps(const Way& way) const {
+    return !timers_.timed || (timers_.timed->is_by_steps(way.small) &&
+                              (!way.large || timers_.timed->is_by_steps(*way.large)));
+  }
+
   // Where a way is too long to be timed, so may be the others, and the search's timer decides.
   void time_the_best() {
     std::sort(ways_.begin(), ways_.end(),
@@ -335,10 +345,7 @@ class Ways {
       if (is_long(way)) return;
       close.push_back(&way);
     }
-    if (std::all_of(close.begin(), close.end(), [&](const Way* way) {
-          return timers_.timed->is_by_steps(way->small) &&
-                 (!way->large || timers_.timed->is_by_steps(*way->large));
-        }))
+    if (std::all_of(close.begin(), close.end(), [&](const Way* way) { return is_by_steps(*way); }))
       return;
     for (Way* way : close) way->timed_s = timed_s(*way, way->best.ends);
     are_timed_ = true;

@@ -132,6 +132,18 @@ PredictorSetting& JobSettings::at(int ranks, Bound bound) {
   return *settings_.back();
 }
 
+const models::Strategy& JobSettings::as_run(const models::Strategy& strategy) const {
+  constexpr int first_year_of_trees = 2020;
+  const models::Device& device = request_.cluster.device;
+  const bool chooses =
+      device.year.value_or(0) >= first_year_of_trees || !request_.nccl_version.empty();
+  const bool is_ours = request_.compute_is_exact || request_.thresholds.through_host ||
+                       request_.thresholds.streams.value_or(1) > 1;
+  return chooses && sums_by_nccl(device) && !is_ours
+             ? models::by_library(strategy, models::Library::nccl)
+             : strategy;
+}
+
 const models::Effects* JobSettings::effects() const {
   return effects_of(request_.cluster, request_.profile, request_.compute_is_exact);
 }

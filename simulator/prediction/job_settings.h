@@ -42,6 +42,12 @@ class JobSettings {
   [[nodiscard]] PredictorSetting& at(std::span<const std::string> all_reduces, int ranks,
                                      Bound bound);
 
+  // The strategy as its runtime makes all-reduces there: where it leaves the choice to a library, that is
+  // NCCL's from 2.4 on, which GPUs of 2020 and later run, and others whose version is named. What a runtime
+  // of ours runs alone is the strategy's own: sleeping layers (compute_is_exact), several streams, and
+  // copies through the host.
+  [[nodiscard]] const models::Strategy& as_run(const models::Strategy& strategy) const;
+
   // effects_of() the request.
   [[nodiscard]] const models::Effects* effects() const;
   // The same, with ranks that do not differ where the request has a spread of its own.

@@ -61,7 +61,8 @@ SampledIteration sampled(const StrategyPrediction& prediction) {
   return {time.value, std::move(spread)};
 }
 
-StrategyRun Predictor::run(const models::Strategy& strategy) {
+StrategyRun Predictor::run(const models::Strategy& named) {
+  const models::Strategy& strategy = settings_.as_run(named);
   PredictorSetting& at = settings_.at(strategy, settings_.request().ranks, Bound::stated);
   return run_of(settings_,
                 plan_of(settings_, strategy, thresholds_of(settings_, strategy, at).thresholds),
@@ -71,7 +72,7 @@ StrategyRun Predictor::run(const models::Strategy& strategy) {
 StrategyRun Predictor::run(const models::Plan& plan) {
   return run_of(
       settings_, plan,
-      settings_.at(models::strategy(plan.strategy), settings_.request().ranks, Bound::stated));
+      settings_.at(models::strategy_of(plan), settings_.request().ranks, Bound::stated));
 }
 
 Seconds Predictor::iteration(const models::Strategy& strategy) {
@@ -89,7 +90,8 @@ Seconds Predictor::forward_pass(int batch_per_rank) {
   return std::max({forward, at.input.read, at.input.decode, at.input.host_to_device});
 }
 
-StrategyPrediction Predictor::predict(const models::Strategy& strategy) {
+StrategyPrediction Predictor::predict(const models::Strategy& named) {
+  const models::Strategy& strategy = settings_.as_run(named);
   PredictorSetting& at = settings_.at(strategy, settings_.request().ranks, Bound::stated);
   const ChosenThresholds chosen = thresholds_of(settings_, strategy, at);
   return predict(plan_of(settings_, strategy, chosen.thresholds), chosen);
@@ -102,7 +104,7 @@ StrategyPrediction Predictor::predict(const models::Plan& plan) {
 StrategyPrediction Predictor::predict(models::Plan plan, std::optional<ChosenThresholds> chosen) {
   const PredictionRequest& request = settings_.request();
   PACELINE_ASSERT(plan.ranks == request.ranks, "the plan is for the request's ranks");
-  const models::Strategy& strategy = models::strategy(plan.strategy);
+  const models::Strategy& strategy = models::strategy_of(plan);
   if (request.stragglers && !strategy.traits().may_straggle)
     throw InputError({"--strategy"},
                      fmt::format("no stragglers are simulated with {}", strategy.name),

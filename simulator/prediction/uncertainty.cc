@@ -55,7 +55,7 @@ template <class F>
 auto with_uncertain(JobSettings& settings, const StrategyRun& stated, const TimeSpent& spent,
                     F use) {
   const PredictionRequest& request = settings.request();
-  const models::Strategy& strategy = models::strategy(stated.plan.strategy);
+  const models::Strategy& strategy = models::strategy_of(stated.plan);
   const auto setting_at = [&](Bound bound) -> PredictorSetting& {
     return settings.at(strategy, request.ranks, bound);
   };
@@ -109,7 +109,7 @@ std::vector<Seconds> SampledIteration::samples() const {
 
 // The interval whose ends have every figure at its fast, or every one at its slow end.
 Figure<Seconds> at_ends(JobSettings& settings, const StrategyRun& stated, Ranks ranks) {
-  const models::Strategy& strategy = models::strategy(stated.plan.strategy);
+  const models::Strategy& strategy = models::strategy_of(stated.plan);
   const auto period = [&](Bound bound) {
     PredictorSetting& at = settings.at(strategy, settings.request().ranks, bound);
     return period_of(settings.request(), run_of(settings, stated.plan, at), ranks);
@@ -122,7 +122,7 @@ Figure<Seconds> at_ends(JobSettings& settings, const StrategyRun& stated, Ranks 
 // Buckets on servers are left out: one after the other they would not only wait for each other's latency,
 // but leave the links of all servers but one idle.
 double unhidden(JobSettings& settings, const StrategyRun& stated, Ranks ranks) {
-  const models::Strategy& strategy = models::strategy(stated.plan.strategy);
+  const models::Strategy& strategy = models::strategy_of(stated.plan);
   if (stated.method.beside != Beside::other_buckets || strategy.traits().all_at_once) return 0;
   models::Plan in_order = stated.plan;
   in_order.streams = 1;

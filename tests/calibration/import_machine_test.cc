@@ -68,8 +68,8 @@ TEST(NvidiaTopology, NicsHaveTheirNamesAndPlaces) {
   const ImportedMachine machine = *parsed("nvidia_topo/525-a100-nic-legend.txt").machine;
   ASSERT_EQ(machine.nics.size(), 10u);
   EXPECT_EQ(machine.nics[9].name, "mlx5_9");
-  EXPECT_TRUE(machine.nics[0].beside_gpu);
-  EXPECT_FALSE(machine.nics[9].beside_gpu);
+  EXPECT_TRUE(machine.nics[0].is_beside_gpu());
+  EXPECT_FALSE(machine.nics[9].is_beside_gpu());
   EXPECT_EQ(machine.inside, Inside::nvlink);
   EXPECT_EQ(machine.nvlinks_of_pair, 12);
   const models::Cluster dgx = cluster("nvidia_topo/525-a100-nic-legend.txt",
@@ -86,7 +86,7 @@ TEST(NvidiaTopology, CopiedOutOfAReport) {
   EXPECT_EQ(machine.device, "h100");
   ASSERT_EQ(machine.nics.size(), 9u);
   EXPECT_EQ(machine.nics[8].name, "mlx5_8");
-  EXPECT_FALSE(machine.nics[8].beside_gpu);
+  EXPECT_FALSE(machine.nics[8].is_beside_gpu());
 }
 
 TEST(NvidiaTopology, ColoursAreNoPartOfAName) {
@@ -241,7 +241,7 @@ TEST(NcclTopology, AListOfPciDevicesHasNicsOfInfiniband) {
               {.nodes = 2, .device = "a100", .nic = "infiniband-hdr", .intra = "nvlink3"});
   EXPECT_EQ(vm.nics_per_node, 8);
   EXPECT_EQ(vm.ranks_per_node, 8);
-  EXPECT_TRUE(parsed("nccl_topology/vm-given-to-nccl.xml").machine->nics[0].beside_gpu);
+  EXPECT_TRUE(parsed("nccl_topology/vm-given-to-nccl.xml").machine->nics[0].is_beside_gpu());
 }
 
 // The number of compute units is no compute capability, and XGMI is no PCI Express.
@@ -484,7 +484,7 @@ TEST(NvidiaTopology, VirtualFunctionsAreOneAdapter) {
              {"GPU0 X SYS NODE NODE NODE", "GPU1 SYS X SYS SYS SYS", "mlx5_0 NODE SYS X PIX PIX",
               "mlx5_1 NODE SYS PIX X PIX", "mlx5_2 NODE SYS PIX PIX X"});
   const std::string yaml = described_text(functions, {.nic = "roce-100g"}).yaml;
-  EXPECT_THAT(yaml, HasSubstr("nic: roce-100g  # 1 NIC (mlx5_0)"));
+  EXPECT_THAT(yaml, HasSubstr("nic: {base: roce-100g, distance: node}  # 1 NIC (mlx5_0)"));
   EXPECT_THAT(yaml, HasSubstr("3 stand behind one PCIe bridge (PIX), and count as 1 adapter"));
   const std::string ports = matrix(
       "GPU0 GPU1 mlx5_0 mlx5_1 CPU Affinity",

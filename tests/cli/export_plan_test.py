@@ -62,7 +62,7 @@ class ExportedPlans(CommandTest):
     @needs_plugin
     def test_the_plugin_takes_what_is_exported(self):
         names = ("tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat")
-        for strategy, format in (("nccl", "nccl-tuner"), ("fused-ring", "nccl-tuner"), ("fused-ring", "nccl-constants")):
+        for strategy, format in (("nccl", "nccl-tuner"), ("ddp-ring", "nccl-tuner"), ("ddp-ring", "nccl-constants")):
             self.written("--strategy", strategy)
             path = self.folder / f"{strategy}-{format}"
             self.done(self.export(format, "--output", str(path)))
@@ -78,7 +78,7 @@ class ExportedPlans(CommandTest):
 
     @needs_plugin
     def test_buckets_of_a_ring_are_rules_of_their_sizes(self):
-        plan = self.written("--strategy", "fused-ring", "--theta", "4 MiB")
+        plan = self.written("--strategy", "ddp-ring", "--theta", "4 MiB")
         self.done(self.export("nccl-tuner", "--output", str(self.folder / "rules")))
         for bucket in plan["buckets"]:
             size = 2 * sum(gradient["elements"] for gradient in bucket["gradients"])
@@ -179,6 +179,8 @@ class ExportedPlans(CommandTest):
         self.assertGreater(len(ranges), 1)
         self.assertTrue(all(a[1] <= b[0] for a, b in zip(ranges, ranges[1:])), ranges)
         self.written("--strategy", "fused-ring")
+        self.refused(self.export("msccl"), "nccl (timed by its own model): it has no steps that we know")
+        self.written("--strategy", "ddp-ring")
         self.assertTrue(self.done(self.export("msccl")).startswith("<algo "))
 
     def test_what_is_no_plan_of_the_job_is_refused_in_one_line(self):

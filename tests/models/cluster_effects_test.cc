@@ -60,6 +60,7 @@ TEST(ClusterEffects, OfProcessorsAreThoseOfWaitingAlone) {
   EXPECT_EQ(processor.slowdown.high, 0);
   EXPECT_EQ(processor.collective_launch.high, Seconds{0});
   EXPECT_EQ(processor.layer_launch.high, Seconds{0});
+  EXPECT_EQ(processor.host_launch.high, Seconds{0});
 }
 
 // Blower cards in a box heat each other, however many there may be: how many are busy is the job's.
@@ -87,8 +88,10 @@ TEST(ClusterEffects, AStackSaysWhatALayerTakesWhateverTheBatch) {
   for (const auto& [stack, word] : stacks) {
     Cluster named = parsed("h100", 8);
     take_stack(stack, named);
-    EXPECT_LT(named.effects->layer_launch.value, previous.effects->layer_launch.value) << word;
-    EXPECT_LT(named.effects->layer_launch.low, named.effects->layer_launch.high) << word;
+    if (stack != Stack::eager)
+      EXPECT_LT(named.effects->host_launch.value, previous.effects->host_launch.value) << word;
+    EXPECT_LT(named.effects->host_launch.low, named.effects->host_launch.high) << word;
+    EXPECT_EQ(named.effects->layer_launch, previous.effects->layer_launch) << "the GPU is the same";
     EXPECT_EQ(parsed("h100", 8, fmt::format("effects: {{stack: {}}}\n", word)).effects,
               named.effects);
     previous = named;
@@ -99,6 +102,26 @@ TEST(ClusterEffects, AStackSaysWhatALayerTakesWhateverTheBatch) {
             "f:7:18: a stack, and layer_launch, which it says; leave one of the two out");
   Cluster processors = parsed("knl-7250", 1);
   EXPECT_THROW(take_stack(Stack::graphs, processors), InputError);
+}
+
+// What nobody names is of the device's time: its interval holds graphs and most of eager on a GPU of 2020
+// and later, and frameworks of 2016 to 2020 on one before.
+TEST(ClusterEffects, OfAStackThatNobodyNamesAreThoseOfTheDevicesTime) {
+  const Effects before = *parsed("v100", 8).effects;
+  const Effects today = *parsed("a100", 8).effects;
+  EXPECT_EQ(before.host_launch.high, Seconds{0});
+  EXPECT_LT(before.mixed_launch_share, 1);
+  EXPECT_EQ(today.mixed_launch_share, 1);
+  EXPECT_LT(today.layer_launch.high, before.layer_launch.low);
+  Cluster graphs = parsed("a100", 8);
+  take_stack(Stack::graphs, graphs);
+  Cluster eager = parsed("a100", 8);
+  take_stack(Stack::eager, eager);
+  EXPECT_LE(today.host_launch.low, graphs.effects->host_launch.low);
+  EXPECT_GE(today.host_launch.high, eager.effects->host_launch.value);
+  Cluster named = parsed("v100", 8);
+  take_stack(Stack::eager, named);
+  EXPECT_EQ(named.effects->layer_launch, today.layer_launch);
 }
 
 TEST(ClusterEffects, AreRefusedInOneLine) {

@@ -19,7 +19,7 @@ const std::string good =
     "ranks_per_node: 8\n"
     "device: v100\n"
     "intra: nvlink2\n"
-    "nic: {base: roce-25g, count: 2, latency: 3 us, use: affinity}\n";
+    "nic: {base: roce-25g, count: 2, latency: 3 us, use: affinity, distance: pxb}\n";
 
 std::string yaml_error(const std::string& text) {
   return error_of([&] { return parse_cluster_yaml(text, "lab.yaml"); });

@@ -1,6 +1,7 @@
 // Bandwidths that follow from what a link is, and the keys by which a cluster file says so.
 #include "models/cluster/link_rules.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -294,6 +295,39 @@ TEST(LinkRules, OneNodeNeedsNoNic) {
   }
   EXPECT_EQ(error_of("cluster: box\nnodes: 2\nranks_per_node: 4\ndevice: v100\nintra: nvlink2\n"),
             "f:1:1: the cluster has no 'nic'; add nic: ...");
+}
+
+// The farther a NIC, the less of it; what nobody says holds all of that.
+TEST(LinkRules, ANicAwayFromItsDevicesHasLess) {
+  const auto nic_of = [](const std::string& keys, const std::string& device = "a100") {
+    return parse_cluster_yaml("cluster: box\nnodes: 2\nranks_per_node: 4\ndevice: " + device +
+                                  "\nintra: nvlink3\nnic: {base: infiniband-hdr" + keys + "}\n",
+                              "f")
+        .nic.bandwidth;
+  };
+  const Figure<BytesPerSecond> beside = catalog_link("infiniband-hdr").bandwidth;
+  const Figure<BytesPerSecond> unknown = nic_of(", count: 2");
+  Figure<BytesPerSecond> nearer = beside;
+  for (const auto& [distance, word] : nic_distances) {
+    const Figure<BytesPerSecond> at = nic_of(fmt::format(", count: 2, distance: {}", word));
+    EXPECT_LE(at.value, nearer.value) << word;
+    EXPECT_LE(at.low, nearer.low) << word;
+    EXPECT_LE(at.low, at.value) << word;
+    EXPECT_LE(at.value, at.high) << word;
+    EXPECT_LE(unknown.low, at.value) << word;
+    EXPECT_GE(unknown.high, at.value) << word;
+    nearer = at;
+  }
+  EXPECT_LT(nearer.value, 0.6 * beside.value);
+  EXPECT_EQ(nic_of(", count: 2, distance: pxb"), beside);
+  EXPECT_EQ(nic_of(", count: 4"), beside) << "a NIC for each GPU";
+  EXPECT_EQ(nic_of(", count: 2, gpudirect: true"), beside);
+  EXPECT_EQ(nic_of(", count: 2", "xeon-8160"), beside) << "processors";
+  EXPECT_EQ(nic_of(", bandwidth: 20 GB/s").value, BytesPerSecond{20e9}) << "as stated";
+  EXPECT_EQ(nic_error("{base: infiniband-hdr, distance: far}"),
+            "f:6:39: distance: unknown distance of a NIC 'far'; known: pix, pxb, phb, node, sys");
+  EXPECT_EQ(nic_error("{base: tcp-25g, distance: sys}"),
+            "f:6:32: distance of a NIC with TCP; leave it out: TCP goes through the host");
 }
 
 }  // namespace

@@ -13,10 +13,10 @@ namespace {
 TEST(OtherNic, TakesThePlaceOfTheClustersOwn) {
   const Cluster own = catalog_cluster("aws-p3-16xlarge");
   const Cluster other =
-      with_nic(own, {.link = catalog_link("infiniband-edr"), .count = 4, .bandwidth = {}});
+      with_nic(own, {.link = catalog_link("infiniband-edr"), .count = 8, .bandwidth = {}});
   EXPECT_EQ(other.nic.name, "infiniband-edr");
   EXPECT_EQ(other.nic.bandwidth, catalog_link("infiniband-edr").bandwidth);
-  EXPECT_EQ(other.nics_per_node, 4);
+  EXPECT_EQ(other.nics_per_node, 8);
   EXPECT_EQ(other.intra.bandwidth, own.intra.bandwidth);
   EXPECT_TRUE(own.price);
   EXPECT_FALSE(other.price) << "the price is that of a node with its own NIC";

@@ -14,7 +14,7 @@ OPTIONS = ("--model", "resnet50", "--cluster", "jizhi-p40")
 
 
 def test_the_table_of_the_readme(readme):
-    strategies = ["ddp", "horovod", "nccl", "fused-ring"]
+    strategies = ["ddp", "horovod", "nccl", "hierarchical-scatter"]
     table = paceline.predict("resnet50", "h200-ndr", nodes=8, strategy=strategies)
     words = f"--model resnet50 --cluster h200-ndr --nodes 8 --strategy {','.join(strategies)}"
     assert f"```console\n$ paceline predict {words}\n{table}```" in readme

@@ -166,6 +166,49 @@ TEST(ComputeTimes, OfTheRooflineHaveFixedTimesAndTheShareThatIsReached) {
               (roofline_times(mixed, Bound::stated).total().value() + 0.55 * 3e-6) / 4, 1e-15);
 }
 
+// The host launches a layer after the other: a small batch takes as long as that, and a large one hides it.
+TEST(ComputeTimes, OfASmallBatchAreThoseOfItsHost) {
+  const models::NetworkWork network = models::work(models::zoo_network("resnet50"));
+  const models::Device d = models::catalog_device("h100");
+  models::Effects effects = *models::catalog_cluster("h100-ndr").effects;
+  const auto exact = [](double us) {
+    return Figure<Seconds>::exact(Seconds{us * 1e-6}, Provenance::measured, "test");
+  };
+  const auto total = [&](double host_us, int batch) {
+    effects.layer_launch = exact(40);
+    effects.host_launch = exact(host_us);
+    return compute_times({network, d, nullptr, Precision::mixed, batch, 1, &effects}, Bound::stated)
+        .total();
+  };
+  constexpr int layers = 54;
+  for (const int batch : {1, 8, 64, 512}) {
+    EXPECT_GE(total(100, batch), total(0, batch));
+    EXPECT_GE(total(100, batch), layers * Seconds{100e-6});
+    EXPECT_LE(total(100, batch), total(0, batch) + layers * Seconds{100e-6});
+  }
+  EXPECT_LT(total(100, 1), 1.2 * layers * Seconds{100e-6});
+  EXPECT_LT(total(100, 512), 1.002 * total(0, 512));
+}
+
+// Neither the fixed times of layers nor the update grow with the batch.
+TEST(ComputeTimes, OfAnotherBatchKeepWhatDoesNotGrowWithIt) {
+  const models::NetworkWork network = models::work(models::zoo_network("bert-large"));
+  const models::Device d = models::catalog_device("a100");
+  models::Effects effects = *models::catalog_cluster("dgx-a100-hdr").effects;
+  effects.host_launch = Figure<Seconds>::exact(Seconds{0}, Provenance::measured, "test");
+  models::Profile profile{.name = "test", .cluster = "", .device = "a100", .origin = "test"};
+  profile.throughputs = {{"bert-large", Precision::mixed, 64,
+                          Figure<PerSecond>::exact(PerSecond{320}, Provenance::measured, "a test")}};
+  const auto times = [&](int batch) {
+    return compute_times({network, d, &profile, Precision::mixed, batch, 1, &effects},
+                         Bound::stated);
+  };
+  const auto fixed = 2 * times(32).total() - times(64).total();
+  EXPECT_EQ(times(64).update, times(8).update);
+  EXPECT_GT(fixed, times(64).update + 24 * 6 * Seconds{40e-6});
+  EXPECT_NEAR((times(64).total() - times(8).total()) / (Seconds{64.0 / 320} - fixed), 56.0 / 64, 1e-9);
+}
+
 models::Profile profile_with(double samples, int batch) {
   models::Profile profile;
   profile.name = "p";

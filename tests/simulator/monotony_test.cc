@@ -1,5 +1,5 @@
 // Better links make no row of a table slower, except for what the row itself says: by more than 0.1 %, to
-// which thresholds are chosen.
+// which thresholds are chosen, or to 0.3 % where another engine times them than finds them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -111,7 +111,8 @@ TEST(Monotony, BetterLinksMakeNoRowSlowerThatDoesNotSaySo) {
         const std::optional<StrategyRun> faster = run_of(predictor, strategy);
         if (!faster) continue;
         ++compared;
-        EXPECT_LE(faster->steady.period.value(), (1 + visible) * row->steady.period.value())
+        const double allowed = faster->method.engine == EngineKind::step ? visible : 3 * visible;
+        EXPECT_LE(faster->steady.period.value(), (1 + allowed) * row->steady.period.value())
             << strategy.name << " of " << job.network->name << " on " << job.cluster.name << ", "
             << job.ranks << " ranks, batch " << job.batch << ", streams " << job.streams
             << ", bandwidth x " << factors.bandwidth << ", latency x " << factors.latency

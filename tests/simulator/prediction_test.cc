@@ -204,6 +204,37 @@ TEST(Prediction, NcclIsTimedByItsOwnChoice) {
   EXPECT_EQ(ring.timed_by, "step engine");
 }
 
+// Horovod, fused buckets and those after the backward pass leave the choice to NCCL, which has one from
+// GPUs of 2020 on, and on others where its version is named.
+TEST(Prediction, WhatLeavesTheChoiceToNcclIsTimedByIt) {
+  Job job;
+  job.cluster = models::catalog_cluster("h200-ndr");
+  Predictor today(job.request(64));
+  const Seconds nccl = today.predict(models::strategy("nccl")).iteration.value;
+  const StrategyPrediction fused = today.predict(models::strategy("fused-ring"));
+  EXPECT_EQ(fused.iteration.value, nccl);
+  EXPECT_EQ(fused.name, "fused-ring");
+  EXPECT_TRUE(fused.by_library_model);
+  for (const char* name : {"horovod", "no-overlap", "one-bucket"}) {
+    const StrategyPrediction row = today.predict(models::strategy(name));
+    EXPECT_NE(row.plan.uses<models::Library>(), nullptr) << name;
+    EXPECT_EQ(Predictor(job.request(64)).predict(row.plan).iteration.value, row.iteration.value)
+        << name;
+  }
+  EXPECT_EQ(today.predict(models::strategy("ddp-ring")).plan.uses<models::Library>(), nullptr);
+  EXPECT_EQ(today.predict(models::strategy("ring")).plan.uses<models::Library>(), nullptr);
+  // Schedules that our runtime runs are its own.
+  PredictionRequest slept = job.request(64);
+  slept.compute_is_exact = true;
+  EXPECT_EQ(Predictor(slept).predict(models::strategy("fused-ring")).timed_by, "step engine");
+
+  job.cluster = models::catalog_cluster("aws-p3-16xlarge");
+  PredictionRequest before = job.request(64);
+  EXPECT_FALSE(Predictor(before).predict(models::strategy("horovod")).by_library_model);
+  before.nccl_version = nccl_versions().back();
+  EXPECT_TRUE(Predictor(before).predict(models::strategy("horovod")).by_library_model);
+}
+
 // A plan that was written down is predicted as the row that wrote it.
 TEST(Prediction, OfAPlanIsThatOfItsRow) {
   const Job job;

@@ -27,6 +27,7 @@ models::Effects no_effects() {
           .memory_bound = none,
           .collective_launch = no_time,
           .layer_launch = no_time,
+          .host_launch = no_time,
           .unexplained = none,
           .unexplained_doubling = none,
           .unexplained_exposed = none};
