@@ -59,9 +59,8 @@ void read_way_to_devices(const YamlMap& nic, Cluster& cluster) {
       return value_named(nic_distances, "distance of a NIC", text);
     });
   if (nic.has("bandwidth")) return;
-  cluster.nic.bandwidth = cluster.gpudirect
-                              ? bandwidth_at_distance(cluster, nic.has("gpudirect"))
-                              : bandwidth_without_gpudirect(cluster.nic.line_rate);
+  cluster.nic.bandwidth = cluster.gpudirect ? bandwidth_at_distance(cluster, nic.has("gpudirect"))
+                                            : bandwidth_without_gpudirect(cluster.nic.line_rate);
 }
 
 void read_nics(const YamlMap& map, Cluster& cluster) {
@@ -262,9 +261,8 @@ void read_plain_fabric(const YamlMap& map) {
 
 // `effects: none`, or a mapping of those that differ from the catalogue's.
 void read_cluster_effects(const YamlMap& map, Cluster& cluster) {
-  cluster.effects = cluster.device.multiprocessors
-                        ? catalog_effects(cluster.device)
-                        : catalog_processor_effects();
+  cluster.effects = cluster.device.multiprocessors ? catalog_effects(cluster.device)
+                                                   : catalog_processor_effects();
   if (!map.has("effects")) return;
   const YAML::Node node = map.at("effects");
   if (node.IsMap()) {

@@ -78,10 +78,10 @@ Effects catalog_processor_effects() {
 }
 
 Effects read_effects(const YAML::Node& node, const std::string& file, Effects effects) {
-  const YamlMap map(
-      node, file, "the effects",
-      {"rank_spread", "jitter", "crowding", "slowdown", "memory_bound", "collective_launch",
-       "layer_launch", "host_launch", "stack", "unexplained", "unexplained_doubling", "unexplained_exposed"});
+  const YamlMap map(node, file, "the effects",
+                    {"rank_spread", "jitter", "crowding", "slowdown", "memory_bound",
+                     "collective_launch", "layer_launch", "host_launch", "stack", "unexplained",
+                     "unexplained_doubling", "unexplained_exposed"});
   const Basis basis;
   override_figure(map, "rank_spread", basis, factor, effects.rank_spread, Zero::allowed);
   override_figure(map, "jitter", basis, factor, effects.jitter, Zero::allowed);
@@ -92,7 +92,8 @@ Effects read_effects(const YAML::Node& node, const std::string& file, Effects ef
                   Zero::allowed);
   for (const char* said : {"layer_launch", "host_launch"}) {
     if (map.has("stack") && map.has(said))
-      throw InputError(map.place_of_key("stack"), fmt::format("a stack, and {}, which it says", said),
+      throw InputError(map.place_of_key("stack"),
+                       fmt::format("a stack, and {}, which it says", said),
                        "leave one of the two out");
   }
   if (map.has("stack"))

@@ -299,10 +299,11 @@ std::optional<ComputeTimes> throughput_times(const ComputeRequest& request, Boun
   times.update = update;
   // The host launches as much for any batch, and took no longer than the calibrated one.
   if (request.effects != nullptr && entry.batch_per_rank != request.batch_per_rank)
-    wait_for_host(request.network,
-                  std::min(cost_at(request.effects->host_launch, bound),
-                           batch_time(entry, bound) / std::max(1, layers_with_weights(request.network))),
-                  times);
+    wait_for_host(
+        request.network,
+        std::min(cost_at(request.effects->host_launch, bound),
+                 batch_time(entry, bound) / std::max(1, layers_with_weights(request.network))),
+        times);
   times.calibrated_ranks = entry.solved_from;
   times.source = fmt::format(
       "calibrated throughput {:.4g} samples/s of profile {} ({}){}, spread over layers by roofline",

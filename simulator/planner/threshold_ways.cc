@@ -271,8 +271,8 @@ class Ways {
       least = least_of(least, ways_[i].curve, least_bytes_, whole_bytes_);
     least_s_ = least_done_s(job_.clock, cost(least), any);
     // The plan's timer may find a way faster than the search's does.
-    const bool are_by_steps = std::all_of(ways_.begin(), ways_.end(),
-                                          [&](const Way& way) { return is_by_steps(way); });
+    const bool are_by_steps =
+        std::all_of(ways_.begin(), ways_.end(), [&](const Way& way) { return is_by_steps(way); });
     const double worth = are_by_steps ? 1 - tolerance : worth_timing;
     if (period_s(least_s_) >= worth * best_s) return;
     const double of_all_s = std::exchange(least_s_, 1e300);

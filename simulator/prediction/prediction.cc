@@ -70,9 +70,8 @@ StrategyRun Predictor::run(const models::Strategy& named) {
 }
 
 StrategyRun Predictor::run(const models::Plan& plan) {
-  return run_of(
-      settings_, plan,
-      settings_.at(models::strategy_of(plan), settings_.request().ranks, Bound::stated));
+  return run_of(settings_, plan,
+                settings_.at(models::strategy_of(plan), settings_.request().ranks, Bound::stated));
 }
 
 Seconds Predictor::iteration(const models::Strategy& strategy) {

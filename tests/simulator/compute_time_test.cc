@@ -197,8 +197,9 @@ TEST(ComputeTimes, OfAnotherBatchKeepWhatDoesNotGrowWithIt) {
   models::Effects effects = *models::catalog_cluster("dgx-a100-hdr").effects;
   effects.host_launch = Figure<Seconds>::exact(Seconds{0}, Provenance::measured, "test");
   models::Profile profile{.name = "test", .cluster = "", .device = "a100", .origin = "test"};
-  profile.throughputs = {{"bert-large", Precision::mixed, 64,
-                          Figure<PerSecond>::exact(PerSecond{320}, Provenance::measured, "a test")}};
+  profile.throughputs = {
+      {"bert-large", Precision::mixed, 64,
+       Figure<PerSecond>::exact(PerSecond{320}, Provenance::measured, "a test")}};
   const auto times = [&](int batch) {
     return compute_times({network, d, &profile, Precision::mixed, batch, 1, &effects},
                          Bound::stated);
@@ -206,7 +207,8 @@ TEST(ComputeTimes, OfAnotherBatchKeepWhatDoesNotGrowWithIt) {
   const auto fixed = 2 * times(32).total() - times(64).total();
   EXPECT_EQ(times(64).update, times(8).update);
   EXPECT_GT(fixed, times(64).update + 24 * 6 * Seconds{40e-6});
-  EXPECT_NEAR((times(64).total() - times(8).total()) / (Seconds{64.0 / 320} - fixed), 56.0 / 64, 1e-9);
+  EXPECT_NEAR((times(64).total() - times(8).total()) / (Seconds{64.0 / 320} - fixed), 56.0 / 64,
+              1e-9);
 }
 
 models::Profile profile_with(double samples, int batch) {
