@@ -93,7 +93,7 @@ void run(const Options& options, const Words& words) {
 
 void add_time(Command& app) {
   Command& command = app.add_command(
-      "time", "How long one all-reduce takes, size by size: a table like that of nccl-tests");
+      "time", "How long one collective takes, size by size: a table like that of nccl-tests");
   command.example("paceline time nccl --cluster h200-ndr --ranks 64");
   const auto options = std::make_shared<Options>();
   add_time_options(command, options->time);

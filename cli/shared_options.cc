@@ -183,8 +183,8 @@ void add_question_options(Command& command, job::WhatIfOptions& options) {
 void add_time_options(Command& command, job::TimeOptions& options) {
   command
       .add_option("algorithm", options.algorithm,
-                  "Name of an all-reduce (paceline show catalog); nccl, nccl-ring or nccl-tree: "
-                  "NCCL's own; or all")
+                  "Name of a collective's algorithm (paceline show catalog); nccl, nccl-ring or "
+                  "nccl-tree: NCCL's own all-reduces; or all, which is every all-reduce")
       .required()
       .value("ALGORITHM|all");
   command

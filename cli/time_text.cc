@@ -58,7 +58,7 @@ Table one_algorithm(const job::TimeTable& table) {
     cells.insert(
         cells.end(),
         {microseconds(at.time.value), gigabytes(job::algorithm_bandwidth(size, at.time.value)),
-         gigabytes(simulator::bus_bandwidth(table.ranks, size, at.time.value)),
+         gigabytes(simulator::bus_bandwidth(table.collective, table.ranks, size, at.time.value)),
          fmt::format("{} - {}", microseconds(at.time.low), microseconds(at.time.high))});
     if (are_chosen) cells.push_back(job::chosen_options(asked, i));
     for (std::size_t j = 1; j < table.columns.size(); ++j)
@@ -235,6 +235,14 @@ std::string measured_summary(const job::TimeTable& table) {
       to_text_binary(least.measured.bytes));
 }
 
+// "all-reduce ring", "all-gather bruck-all-gather", "broadcast".
+std::string titled(const job::TimeTable& table) {
+  const std::string_view collective = name(table.collective);
+  const std::string& algorithm = table.columns.front().name;
+  return algorithm.starts_with(collective) ? algorithm
+                                           : fmt::format("{} {}", collective, algorithm);
+}
+
 // The lines below the table that say what all of its times are.
 std::string closing_text(const job::TimeTable& table, const std::string& calibrated) {
   if (table.against)
@@ -242,9 +250,10 @@ std::string closing_text(const job::TimeTable& table, const std::string& calibra
            "Predictions are of one all-reduce with nothing else in flight; GB/s are bus bandwidths "
            "as nccl-tests defines them.\n";
   return fmt::format(
-      "{}All {}times are predicted, of one all-reduce with nothing else in flight; algbw and busbw "
-      "as nccl-tests defines them.\n",
-      calibrated, calibrated.empty() ? "" : "other ");
+      "{}All {}times are predicted, of one {} with nothing else in flight; {}algbw and busbw as "
+      "nccl-tests defines them.\n",
+      calibrated, calibrated.empty() ? "" : "other ", name(table.collective),
+      table.collective == models::Collective::all_to_all ? "sizes are of a rank's buffer; " : "");
 }
 
 }  // namespace
@@ -259,12 +268,11 @@ std::string to_text(const job::TimeTable& table, const job::TimeOptions& options
                     std::size_t top) {
   const bool is_all = is_of_all(options);
   const int nodes = models::used_nodes(table.cluster, table.ranks);
-  std::string text =
-      fmt::format("{} on {}: {} ranks ({} node{} of {} {}){}\n",
-                  is_all ? "every all-reduce" : "all-reduce " + table.columns.front().name,
-                  table.cluster.name, table.ranks, nodes, nodes == 1 ? "" : "s",
-                  table.cluster.ranks_per_node, table.cluster.device.name,
-                  table.profile ? ", profile " + table.profile->name : std::string());
+  std::string text = fmt::format(
+      "{} on {}: {} ranks ({} node{} of {} {}){}\n", is_all ? "every all-reduce" : titled(table),
+      table.cluster.name, table.ranks, nodes, nodes == 1 ? "" : "s", table.cluster.ranks_per_node,
+      table.cluster.device.name,
+      table.profile ? ", profile " + table.profile->name : std::string());
   if (table.against)
     text += fmt::format("measured: {} ({}: {})\n", table.against->file, table.against->tool,
                         table.against->what);

@@ -155,8 +155,8 @@ const Document<TimeLine>& time_line_document() {
                })
           .add("busbw_bytes_per_s",
                [](const Line& line) {
-                 return simulator::bus_bandwidth(line.table.ranks, line.table.sizes[line.size],
-                                                 line.at().time.value);
+                 return simulator::bus_bandwidth(line.table.collective, line.table.ranks,
+                                                 line.table.sizes[line.size], line.at().time.value);
                })
           .add("timed_by", [](const Line& line) { return line.at().timed_by; })
           .add(
@@ -239,9 +239,10 @@ const Document<TimeTable>& time_document() {
   using Table = TimeTable;
   static const auto document =
       Document<Table>("paceline.time/1",
-                      "paceline time --json: single all-reduces by size and algorithm.")
+                      "paceline time --json: single collectives by size and algorithm.")
           .add("cluster", [](const Table& table) { return table.cluster.name; })
           .add("ranks", &Table::ranks, at_least(1))
+          .add("collective", [](const Table& table) { return name(table.collective); })
           .add("type", &Table::type)
           .add("engine", &Table::engine)
           .add("profile",
@@ -276,14 +277,15 @@ std::string to_csv(const TimeTable& table) {
     const Bytes size = table.sizes[i];
     for (const TimedColumn& column : table.columns) {
       const simulator::AllReduceTime& at = column.times[i];
-      text += fmt::format("{:.15g},{},{},{},{},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{},{}\n",
-                          size.value(), elements(table, size), name(table.type),
-                          in_csv(at.all_reduce.empty() ? column.name : at.all_reduce),
-                          name(column.as), at.time.value.value() / micro,
-                          at.time.low.value() / micro, at.time.high.value() / micro,
-                          algorithm_bandwidth(size, at.time.value).value() / giga,
-                          simulator::bus_bandwidth(table.ranks, size, at.time.value).value() / giga,
-                          in_csv(at.timed_by), provenance_of(table, column, i));
+      text += fmt::format(
+          "{:.15g},{},{},{},{},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{},{}\n", size.value(),
+          elements(table, size), name(table.type),
+          in_csv(at.all_reduce.empty() ? column.name : at.all_reduce), name(column.as),
+          at.time.value.value() / micro, at.time.low.value() / micro, at.time.high.value() / micro,
+          algorithm_bandwidth(size, at.time.value).value() / giga,
+          simulator::bus_bandwidth(table.collective, table.ranks, size, at.time.value).value() /
+              giga,
+          in_csv(at.timed_by), provenance_of(table, column, i));
     }
   }
   return text;

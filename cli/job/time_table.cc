@@ -83,6 +83,21 @@ void take_measured(const TimeOptions& options, TimeTable& table) {
     table.sizes.push_back(time.bytes);
 }
 
+// Takes the collective that the algorithm is of. Only all-reduces were measured.
+void take_collective(const TimeOptions& options, TimeTable& table) {
+  const auto named = std::ranges::find(models::collective_catalogue(), options.algorithm,
+                                       &models::CollectiveAlgorithm::name);
+  if (named == models::collective_catalogue().end()) return;
+  table.collective = named->collective;
+  for (const auto& [option, text] :
+       {std::pair("--measured", options.measured), std::pair("--against", options.against)}) {
+    if (table.collective != models::Collective::all_reduce && !text.empty())
+      throw InputError({option},
+                       fmt::format("times of all-reduces, beside {}", name(table.collective)),
+                       "leave it out, or time an all-reduce");
+  }
+}
+
 models::ScheduleOptions schedule_options(const ScheduleOptions& options, int ranks) {
   return {
       .ranks = ranks,
@@ -118,14 +133,16 @@ class Columns {
       by_steps_.emplace(by_steps);
     }
     AllReduceTimer& timer = column.is_bounded ? *by_steps_ : timer_;
+    // nccl-tests counts the bytes of one rank before an all-to-all, and its bucket is those of all ranks.
+    const double buckets = table_.collective == models::Collective::all_to_all ? table_.ranks : 1;
     for (const Bytes size : table_.sizes)
-      column.times.push_back(timer.by_name(algorithm, options_, size));
+      column.times.push_back(timer.by_name(algorithm, options_, buckets * size));
     const std::string& first = column.times.front().all_reduce;
     if (std::ranges::count(column.times, first, &simulator::AllReduceTime::all_reduce) ==
         std::ssize(column.times))
       column.name = first;
     table_.columns.push_back(std::move(column));
-    note_open_options(models::all_reduce_algorithm(algorithm));
+    note_open_options(models::collective_algorithm(algorithm));
   }
 
   void add_nccl(const std::string& name, TimedAs as) {
@@ -272,6 +289,7 @@ TimeTable time_table(const TimeOptions& options, const TimeObserver& observer,
   table.measured = parse_measured(options.measured, table.ranks, table.cluster);
   check_possible(table.measured, table.cluster, table.profile ? &*table.profile : nullptr);
   const bool is_all = options.algorithm == "all";
+  take_collective(options, table);
   if (is_all && !options.measured.empty())
     throw InputError({"--measured"}, "all-reduces of every algorithm are asked for",
                      "name the one that was measured");
@@ -301,13 +319,14 @@ TimeTable time_table(const TimeOptions& options, const TimeObserver& observer,
       check_taken(options.build, nullptr, options.algorithm);
       columns.add_nccl(options.algorithm, TimedAs::asked);
     } else {
-      const auto named = std::ranges::find(models::all_reduce_catalogue(), options.algorithm,
+      const auto named = std::ranges::find(models::collective_catalogue(), options.algorithm,
                                            &models::CollectiveAlgorithm::name);
-      if (named != models::all_reduce_catalogue().end())
+      if (named != models::collective_catalogue().end())
         check_taken(options.build, &*named, options.algorithm);
       columns.add_schedule(options.algorithm);
     }
   }
+  if (table.collective != models::Collective::all_reduce) return table;
   if (options.algorithm != "nccl" && simulator::sums_by_nccl(table.cluster.device))
     columns.add_nccl("nccl", TimedAs::nccl);
   columns.add_curve(models::Library::nccl);

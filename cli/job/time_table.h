@@ -64,6 +64,7 @@ struct TimeTable {
   models::Cluster cluster;
   std::optional<models::Profile> profile;
   int ranks = 1;
+  models::Collective collective = models::Collective::all_reduce;
   models::WireType type = models::WireType::fp32;
   simulator::EngineKind engine = simulator::EngineKind::automatic;
   std::vector<simulator::MeasuredAllReduce> measured;  // which the times are calibrated on
@@ -110,7 +111,7 @@ struct BesideMeasured {
 // say them: "k=8", "k=2, 4 rings". Else empty.
 [[nodiscard]] std::string chosen_options(const TimedColumn& column, std::size_t size);
 
-// Bytes of the all-reduce over its time; the bus bandwidth is simulator::bus_bandwidth().
+// Bytes of the collective over its time; the bus bandwidth is simulator::bus_bandwidth().
 [[nodiscard]] BytesPerSecond algorithm_bandwidth(Bytes bytes, Seconds time);
 
 // Is told which algorithm is timed next, and the share of the work behind it.

@@ -99,6 +99,23 @@ inline constexpr int max_segments = 1 << 16;
 //   T = (p-1)(alpha + n/p^2 beta)                                    (Thakur 2005, 3.4)
 [[nodiscard]] Schedule pairwise_all_to_all(int ranks);
 
+// Reduce-scatter and all-gather for any p in the fewest steps (Bruck 1997).
+//   T = ceil(log2 p) alpha + (p-1)/p n beta + (p-1)/p n gamma, the last in the reduce-scatter alone
+[[nodiscard]] Schedule bruck_reduce_scatter(int ranks);
+[[nodiscard]] Schedule bruck_all_gather(int ranks);
+
+// The two halves of the all-reduce by direct exchange, one step each.
+//   T = alpha + (p-1)/p n beta + (p-1)/p n gamma, the last in the reduce-scatter alone
+[[nodiscard]] Schedule direct_reduce_scatter(int ranks);
+[[nodiscard]] Schedule direct_all_gather(int ranks);
+
+// Up and down a binomial tree whose root is rank 0 (Thakur 2005).
+//   reduce, in one segment   T = ceil(log2 p) (alpha + n beta + n gamma)
+//   gather, scatter          T = ceil(log2 p) alpha + (p-1)/p n beta
+[[nodiscard]] Schedule binomial_reduce(int ranks, int segments);
+[[nodiscard]] Schedule binomial_gather(int ranks);
+[[nodiscard]] Schedule binomial_scatter(int ranks);
+
 // Throws InputError unless 1 <= servers <= ranks.
 void check_server_count(int servers, int ranks);
 

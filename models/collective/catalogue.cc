@@ -250,6 +250,50 @@ const std::array catalogue = {
         .closed_form =
             [](const Options& o) { return std::optional(half_ring_form(o.ranks, false)); }},
     CollectiveAlgorithm{
+        .name = "bruck-reduce-scatter",
+        .summary = "half of what is left to a partner at half the distance each step, for any p",
+        .source = "Bruck 1997, reversed",
+        .steps = "ceil(log2 p)",
+        .bytes = "(p-1)/p n",
+        .time = "ceil(log2 p) alpha + (p-1)/p n beta + (p-1)/p n gamma",
+        .exact = "every p",
+        .collective = Collective::reduce_scatter,
+        .build = [](const Options& o) { return bruck_reduce_scatter(o.ranks); },
+        .closed_form = [](const Options& o) { return std::optional(bruck_form(o.ranks, true)); }},
+    CollectiveAlgorithm{
+        .name = "direct-reduce-scatter",
+        .summary = "each part straight to the rank that sums it",
+        .source = "Hitchhiker IV",
+        .steps = "1",
+        .bytes = "(p-1)/p n",
+        .time = "alpha + (p-1)/p n beta + (p-1)/p n gamma",
+        .exact = "every p",
+        .collective = Collective::reduce_scatter,
+        .build = [](const Options& o) { return direct_reduce_scatter(o.ranks); },
+        .closed_form = [](const Options& o) { return std::optional(direct_form(o.ranks, true)); }},
+    CollectiveAlgorithm{
+        .name = "bruck-all-gather",
+        .summary = "all that a rank has to a partner at twice the distance each step, for any p",
+        .source = "Bruck 1997; Thakur 2005, 3.1",
+        .steps = "ceil(log2 p)",
+        .bytes = "(p-1)/p n",
+        .time = "ceil(log2 p) alpha + (p-1)/p n beta",
+        .exact = "every p",
+        .collective = Collective::all_gather,
+        .build = [](const Options& o) { return bruck_all_gather(o.ranks); },
+        .closed_form = [](const Options& o) { return std::optional(bruck_form(o.ranks, false)); }},
+    CollectiveAlgorithm{
+        .name = "direct-all-gather",
+        .summary = "each part straight to all other ranks",
+        .source = "Hitchhiker IV",
+        .steps = "1",
+        .bytes = "(p-1)/p n",
+        .time = "alpha + (p-1)/p n beta",
+        .exact = "every p",
+        .collective = Collective::all_gather,
+        .build = [](const Options& o) { return direct_all_gather(o.ranks); },
+        .closed_form = [](const Options& o) { return std::optional(direct_form(o.ranks, false)); }},
+    CollectiveAlgorithm{
         .name = "broadcast",
         .summary = "down a binomial tree, in segments",
         .source = "Thakur 2005, 3.2",
@@ -277,6 +321,45 @@ const std::array catalogue = {
         .build = [](const Options& o) { return pairwise_all_to_all(o.ranks); },
         .closed_form =
             [](const Options& o) { return std::optional(pairwise_all_to_all_form(o.ranks)); }},
+    CollectiveAlgorithm{
+        .name = "reduce",
+        .summary = "up a binomial tree, in segments",
+        .source = "Thakur 2005, 4",
+        .steps = "ceil(log2 p) + S - 1",
+        .bytes = "every rank but the root n",
+        .time = "(ceil(log2 p) + S - 1)(alpha + n/S beta + n/S gamma) for S = 1",
+        .exact = "every p, where S = 1; else a rank sums segments of several children at a time",
+        .collective = Collective::reduce,
+        .takes_segments = true,
+        .build =
+            [](const Options& o) { return binomial_reduce(o.ranks, or_default(o.segments, 1)); },
+        .closed_form =
+            [](const Options& o) {
+              return or_default(o.segments, 1) == 1 ? std::optional(binomial_reduce_form(o.ranks))
+                                                    : std::nullopt;
+            }},
+    CollectiveAlgorithm{
+        .name = "gather",
+        .summary = "up a binomial tree, whose ranks send what they have gathered",
+        .source = "Thakur 2005, 3",
+        .steps = "ceil(log2 p)",
+        .bytes = "rank r the parts from its own to that of its last child",
+        .time = "ceil(log2 p) alpha + (p-1)/p n beta",
+        .exact = "every p",
+        .collective = Collective::gather,
+        .build = [](const Options& o) { return binomial_gather(o.ranks); },
+        .closed_form = [](const Options& o) { return std::optional(bruck_form(o.ranks, false)); }},
+    CollectiveAlgorithm{
+        .name = "scatter",
+        .summary = "down a binomial tree, whose ranks pass on what is behind them",
+        .source = "Thakur 2005, 3",
+        .steps = "ceil(log2 p)",
+        .bytes = "the root (p-1)/p n",
+        .time = "ceil(log2 p) alpha + (p-1)/p n beta",
+        .exact = "every p",
+        .collective = Collective::scatter,
+        .build = [](const Options& o) { return binomial_scatter(o.ranks); },
+        .closed_form = [](const Options& o) { return std::optional(bruck_form(o.ranks, false)); }},
 };
 
 const CollectiveAlgorithm& find(std::span<const CollectiveAlgorithm> among,
@@ -300,6 +383,12 @@ std::string_view name(Collective collective) {
       return "all-gather";
     case Collective::broadcast:
       return "broadcast";
+    case Collective::reduce:
+      return "reduce";
+    case Collective::gather:
+      return "gather";
+    case Collective::scatter:
+      return "scatter";
     case Collective::all_to_all:
       return "all-to-all";
   }

@@ -20,6 +20,9 @@ enum class Collective {
   reduce_scatter,  // rank r ends with part r of the sum
   all_gather,      // rank r starts with part r, and every rank ends with all parts
   broadcast,       // every rank ends with what rank 0 has
+  reduce,          // rank 0 ends with the sum
+  gather,          // rank r starts with part r, and rank 0 ends with all parts
+  scatter,         // rank 0 starts with all parts, and rank r ends with part r
   all_to_all,      // the bucket is a matrix of p x p blocks: rank r starts with row r and ends
                    // with column r
 };

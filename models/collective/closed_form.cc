@@ -73,6 +73,23 @@ ClosedForm binomial_broadcast_form(int ranks, int segments) {
   return {depth + segments - 1, depth, 0};
 }
 
+ClosedForm bruck_form(int ranks, bool reduces) {
+  ClosedForm form = half_ring_form(ranks, reduces);
+  form.alpha = ceil_log2(ranks);
+  return form;
+}
+
+ClosedForm direct_form(int ranks, bool reduces) {
+  ClosedForm form = half_ring_form(ranks, reduces);
+  form.alpha = ranks > 1 ? 1 : 0;
+  return form;
+}
+
+ClosedForm binomial_reduce_form(int ranks) {
+  const double depth = ceil_log2(ranks);
+  return {depth, depth, depth};
+}
+
 ClosedForm pairwise_all_to_all_form(int ranks) {
   const double p = ranks;
   return {p - 1, (p - 1) / (p * p), 0};

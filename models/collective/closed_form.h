@@ -51,5 +51,10 @@ struct ClosedForm {
 [[nodiscard]] ClosedForm binomial_broadcast_form(int ranks, int segments);
 // (p-1)(alpha + n/p^2 beta) (Thakur 2005).
 [[nodiscard]] ClosedForm pairwise_all_to_all_form(int ranks);
+// Bruck's all-gather, and reduce-scatter, which reduces; also of gather and scatter along a binomial tree.
+[[nodiscard]] ClosedForm bruck_form(int ranks, bool reduces);
+// One half of the all-reduce by direct exchange.
+[[nodiscard]] ClosedForm direct_form(int ranks, bool reduces);
+[[nodiscard]] ClosedForm binomial_reduce_form(int ranks);
 
 }  // namespace paceline::models

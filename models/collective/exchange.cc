@@ -22,6 +22,26 @@ Schedule parameter_server(int ranks, int servers, int first_server) {
   return first_server == 0 ? both : renumbered(ranks, 1, first_server, both);
 }
 
+Schedule direct_reduce_scatter(int ranks) {
+  check_rank_count(ranks);
+  return Schedule(ServerPush{ranks, ranks});
+}
+
+Schedule direct_all_gather(int ranks) {
+  check_rank_count(ranks);
+  return Schedule(ServerPull{ranks, ranks});
+}
+
+Schedule bruck_reduce_scatter(int ranks) {
+  check_rank_count(ranks);
+  return Schedule(BruckScatter{ranks});
+}
+
+Schedule bruck_all_gather(int ranks) {
+  check_rank_count(ranks);
+  return Schedule(BruckGather{ranks});
+}
+
 Schedule pairwise_all_to_all(int ranks) {
   check_rank_count(ranks);
   return Schedule(PairwiseAllToAll{ranks});

@@ -16,6 +16,7 @@
 // 1 unless a primitive says otherwise.
 #pragma once
 
+#include "models/collective/primitives/dissemination.h"
 #include "models/collective/primitives/exchange.h"
 #include "models/collective/primitives/halving.h"
 #include "models/collective/primitives/ring.h"

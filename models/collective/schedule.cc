@@ -39,6 +39,10 @@ constexpr const char* primitive_name() {
   if constexpr (std::is_same_v<P, ServerPush>) return "push to servers";
   if constexpr (std::is_same_v<P, ServerPull>) return "pull from servers";
   if constexpr (std::is_same_v<P, PairwiseAllToAll>) return "pairwise all-to-all";
+  if constexpr (std::is_same_v<P, BruckGather>) return "Bruck all-gather";
+  if constexpr (std::is_same_v<P, BruckScatter>) return "Bruck reduce-scatter";
+  if constexpr (std::is_same_v<P, BinomialGather>) return "binomial gather";
+  if constexpr (std::is_same_v<P, BinomialScatter>) return "binomial scatter";
   if constexpr (std::is_same_v<P, PointToPoint>) return "point to point";
 }
 

@@ -139,7 +139,8 @@ struct ScheduleNode
     : std::variant<RingReduceScatter, RingAllGather, RecursiveHalving, RecursiveDoubling,
                    RecursiveExchange, BlockFold, BlockUnfold, ChainReduce, ChainBroadcast,
                    BinomialReduce, BinomialBroadcast, BinaryTreeReduce, BinaryTreeBroadcast,
-                   PointToPoint, ServerPush, ServerPull, PairwiseAllToAll, Sequence, Within, OnPart,
+                   PointToPoint, ServerPush, ServerPull, PairwiseAllToAll, BruckGather,
+                   BruckScatter, BinomialGather, BinomialScatter, Sequence, Within, OnPart,
                    Parallel, Pipelined, Renumbered> {
   using variant::variant;
 };

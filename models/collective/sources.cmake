@@ -31,6 +31,7 @@ set(collective_headers
   collective/export/svg.h
   collective/message_sizes.h
   collective/primitives.h
+  collective/primitives/dissemination.h
   collective/primitives/exchange.h
   collective/primitives/halving.h
   collective/primitives/ring.h

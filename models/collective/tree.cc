@@ -34,4 +34,20 @@ Schedule binomial_broadcast(int ranks, int segments) {
   return pipelined(segments, Schedule(BinomialBroadcast{ranks}));
 }
 
+Schedule binomial_reduce(int ranks, int segments) {
+  check_rank_count(ranks);
+  check_segments(segments);
+  return pipelined(segments, Schedule(BinomialReduce{ranks}));
+}
+
+Schedule binomial_gather(int ranks) {
+  check_rank_count(ranks);
+  return Schedule(BinomialGather{ranks});
+}
+
+Schedule binomial_scatter(int ranks) {
+  check_rank_count(ranks);
+  return Schedule(BinomialScatter{ranks});
+}
+
 }  // namespace paceline::models

@@ -31,10 +31,15 @@ class Promise {
  public:
   Promise(Collective collective, int ranks, std::int64_t chunks) {
     const Elements bucket{0, chunks};
-    if (collective == Collective::broadcast) source_.assign(to_size(chunks), 0);
-    if (collective == Collective::all_gather || collective == Collective::all_to_all)
+    if (collective == Collective::broadcast || collective == Collective::scatter)
+      source_.assign(to_size(chunks), 0);
+    if (collective == Collective::all_gather || collective == Collective::gather ||
+        collective == Collective::all_to_all)
       source_ = owners(bucket, ranks);
-    if (collective == Collective::reduce_scatter) target_ = owners(bucket, ranks);
+    if (collective == Collective::reduce_scatter || collective == Collective::scatter)
+      target_ = owners(bucket, ranks);
+    if (collective == Collective::reduce || collective == Collective::gather)
+      target_.assign(to_size(chunks), 0);
     if (collective == Collective::all_to_all) {
       for (int row = 0; row < ranks; ++row) {
         const std::vector<int> columns = owners(part(bucket, row, ranks), ranks);

@@ -50,7 +50,7 @@ bool PlannedSchedule::operator==(const PlannedSchedule& other) const {
 }
 
 PlannedSchedule scheduled(std::string_view algorithm, const ScheduleOptions& wanted) {
-  const CollectiveAlgorithm& entry = all_reduce_algorithm(algorithm);
+  const CollectiveAlgorithm& entry = collective_algorithm(algorithm);
   const ScheduleOptions options = taken_options(entry, wanted);
   return {std::string(algorithm), options, entry.build(options)};
 }

@@ -425,8 +425,10 @@ int NcclModel::channels(NcclAlgorithm algorithm, NcclProtocol protocol, Bytes by
   return static_cast<int>(std::clamp<double>(fed, 1, std::max(1, communicator_channels_)));
 }
 
-BytesPerSecond bus_bandwidth(int ranks, Bytes bytes, Seconds time) {
-  return 2.0 * (ranks - 1) / ranks * bytes / time;
+BytesPerSecond bus_bandwidth(models::Collective collective, int ranks, Bytes bytes, Seconds time) {
+  using models::Collective;
+  if (collective == Collective::broadcast || collective == Collective::reduce) return bytes / time;
+  return (collective == Collective::all_reduce ? 2.0 : 1.0) * (ranks - 1) / ranks * bytes / time;
 }
 
 std::string described_capability(int capability) {

@@ -35,6 +35,7 @@
 
 #include "models/base/units.h"
 #include "models/cluster/cluster.h"
+#include "models/collective/catalogue.h"
 #include "simulator/cost/nccl_tables.h"
 
 namespace paceline::simulator {
@@ -153,8 +154,13 @@ inline constexpr std::array<std::pair<NcclAlgorithm, NcclProtocol>, 6> nccl_pair
      {NcclAlgorithm::tree, NcclProtocol::ll128},
      {NcclAlgorithm::tree, NcclProtocol::simple}}};
 
-// The bus bandwidth of an all-reduce that takes `time`, as nccl-tests defines it.
-[[nodiscard]] BytesPerSecond bus_bandwidth(int ranks, Bytes bytes, Seconds time);
+// The bus bandwidth of a collective that takes `time`, as nccl-tests defines it (src/*.cu): of `bytes` as its
+// column `size` has them, those of a rank's buffer before an all-to-all, and else of the whole bucket.
+[[nodiscard]] BytesPerSecond bus_bandwidth(models::Collective collective, int ranks, Bytes bytes,
+                                           Seconds time);
+[[nodiscard]] inline BytesPerSecond bus_bandwidth(int ranks, Bytes bytes, Seconds time) {
+  return bus_bandwidth(models::Collective::all_reduce, ranks, bytes, time);
+}
 
 // "9.0" for compute capability 90.
 [[nodiscard]] std::string described_capability(int capability);

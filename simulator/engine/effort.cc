@@ -33,6 +33,8 @@ double messages_of(const Primitive& p) {
                 std::is_same_v<Primitive, ChainBroadcast> ||
                 std::is_same_v<Primitive, BinomialReduce> ||
                 std::is_same_v<Primitive, BinomialBroadcast> ||
+                std::is_same_v<Primitive, BinomialGather> ||
+                std::is_same_v<Primitive, BinomialScatter> ||
                 std::is_same_v<Primitive, BinaryTreeReduce> ||
                 std::is_same_v<Primitive, BinaryTreeBroadcast>) {
     return ranks - 1;  // each rank but the root has one parent

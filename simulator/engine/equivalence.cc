@@ -106,7 +106,8 @@ bool is_translated(const Schedule& schedule, int by) {
           return servers_are_translated(node, by);
         } else {
           return std::is_same_v<Node, RingReduceScatter> || std::is_same_v<Node, RingAllGather> ||
-                 std::is_same_v<Node, PairwiseAllToAll>;
+                 std::is_same_v<Node, PairwiseAllToAll> || std::is_same_v<Node, BruckGather> ||
+                 std::is_same_v<Node, BruckScatter>;
         }
       },
       schedule.node());

@@ -162,10 +162,10 @@ AllReduceTime AllReduceTimer::by_name(std::string_view algorithm, models::Schedu
                                       Bytes bytes) {
   if (const auto all_reduce = nccl_all_reduce(algorithm)) return by_nccl(*all_reduce, bytes);
   std::vector<std::string> known = nccl_all_reduce_names();
-  for (const models::CollectiveAlgorithm& entry : models::all_reduce_catalogue())
+  for (const models::CollectiveAlgorithm& entry : models::collective_catalogue())
     known.emplace_back(entry.name);
   if (std::find(known.begin(), known.end(), algorithm) == known.end())
-    throw unknown_name("all-reduce", algorithm, known);
+    throw unknown_name("collective", algorithm, known);
   return by_engine(algorithm, options, bytes);
 }
 

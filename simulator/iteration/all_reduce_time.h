@@ -73,7 +73,7 @@ class AllReduceTimer {
   // fit the cluster.
   explicit AllReduceTimer(const AllReduceRequest& request);
 
-  // The time by an engine of the catalogue's all-reduce of that name, with those of the options that
+  // The time by an engine of the catalogue's algorithm of that name, of whatever collective, with those of the options that
   // it takes. Those that are 0 are chosen for this size (planner/fastest_all_reduce.h), before
   // anything that was measured tells a pace. Throws InputError for other names, and as
   // CollectiveTimer::time() does.
@@ -84,7 +84,7 @@ class AllReduceTimer {
   [[nodiscard]] AllReduceTime by_nccl(NcclAllReduce all_reduce, Bytes bytes);
   // The time by the library's all-reduce curve in the profile; nothing where there is none.
   [[nodiscard]] std::optional<AllReduceTime> by_curve(models::Library library, Bytes bytes) const;
-  // The time of the all-reduce of that name, which is one of the catalogue's or one of NCCL's. Throws
+  // The time of the algorithm of that name, which is one of the catalogue's or one of NCCL's. Throws
   // InputError for other names, and as the above do.
   [[nodiscard]] AllReduceTime by_name(std::string_view algorithm, models::ScheduleOptions options,
                                       Bytes bytes);

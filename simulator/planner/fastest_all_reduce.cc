@@ -78,7 +78,7 @@ std::vector<models::PlannedSchedule> candidate_schedules(std::string_view algori
                                                          const models::ScheduleOptions& asked,
                                                          const CommunicationCost& cost,
                                                          double most_prepared) {
-  const models::CollectiveAlgorithm& entry = models::all_reduce_algorithm(algorithm);
+  const models::CollectiveAlgorithm& entry = models::collective_algorithm(algorithm);
   const std::vector<models::ScheduleOptions> all =
       candidate_options(entry, asked, cost.ranks_per_node);
   if (all.size() == 1) return {models::scheduled(entry.name, all.front())};

@@ -75,7 +75,7 @@ CommunicationCost on_platform(std::shared_ptr<const models::Platform> platform,
 
 // 0.1 % is what engines owe each other. SimGrid's solver and clock are set to much less, and a
 // difference of more than this is an error of ours.
-constexpr double tolerance = 1e-7;
+constexpr double tolerance = 2e-7;
 
 // All schedules of one cluster, from equal and from `seeds` unequal ready times.
 void expect_agreement(const std::vector<std::pair<std::string, Schedule>>& named, int ranks,

@@ -240,9 +240,14 @@ class Export(unittest.TestCase):
             self.assertEqual(re.findall(r"^rank (\d+) \{$", goal, re.M), [str(rank) for rank in range(8)])
             self.assertEqual(len(re.findall(r": send \d+b to \d+ tag \d+$", goal, re.M)),
                              len(re.findall(r": recv \d+b from \d+ tag \d+$", goal, re.M)))
-            algo = xml.etree.ElementTree.fromstring(self.export(entry["name"], "msccl"))
-            self.assertEqual((algo.tag, algo.get("ngpus"), len(algo.findall("gpu"))), ("algo", "8", 8))
-            self.assertTrue(algo.get("name").startswith(entry["name"]))
+            if entry["name"] in ("reduce", "gather", "scatter"):
+                refused = run("export", entry["name"], "--ranks", "8", "--format", "msccl")
+                self.assertEqual((refused.returncode, refused.stderr.count("\n")), (2, 1), refused.stderr)
+                self.assertIn(f"MSCCL has no {entry['name']}", refused.stderr)
+            else:
+                algo = xml.etree.ElementTree.fromstring(self.export(entry["name"], "msccl"))
+                self.assertEqual((algo.tag, algo.get("ngpus"), len(algo.findall("gpu"))), ("algo", "8", 8))
+                self.assertTrue(algo.get("name").startswith(entry["name"]))
             picture = xml.etree.ElementTree.fromstring(self.export(entry["name"], "svg"))
             self.assertEqual(picture.tag, "{http://www.w3.org/2000/svg}svg")
 

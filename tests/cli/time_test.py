@@ -5,14 +5,14 @@ import io
 import json
 import unittest
 
-from paceline import run
+from paceline import CommandTest, run
 
 
 def time(algorithm, *words, cluster="h200-ndr", ranks="16"):
     return run("time", algorithm, "--cluster", cluster, "--ranks", ranks, *words)
 
 
-class Time(unittest.TestCase):
+class Time(CommandTest):
     def done(self, result):
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         return result.stdout
@@ -38,6 +38,34 @@ class Time(unittest.TestCase):
         self.assertIn("all-reduce ring on h200-ndr: 16 ranks (2 nodes of 8 h200)", text)
         self.assertRegex(text, r"(?m)^ *1 GiB +268435456 +fp32 +%.1f " % (last["time_s"] * 1e6))
         self.assertIn("All times are predicted", text)
+
+    def test_every_collective_has_the_bus_bandwidth_of_nccl_tests(self):
+        """Sizes and factors of nccl-tests: an all-to-all counts the buffer of one rank, all others the whole bucket."""
+        factors = {"all-reduce": 2 * 15 / 16, "broadcast": 1, "reduce": 1}
+        others = ("reduce-scatter", "all-gather", "broadcast", "all-to-all", "reduce", "gather", "scatter")
+        names = [entry["name"] for entry in json.loads(run("show", "catalog", "--json").stdout)["schedules"]]
+        entries = [{"name": name, "collective": next(other for other in others if name.endswith(other))} for name in names
+                   if name.endswith(others) and not name.startswith("hierarchical")]
+        self.assertEqual({entry["collective"] for entry in entries}, set(others))
+        self.assertEqual(len(entries), 11)
+        for entry in entries:
+            with self.subTest(entry["name"]):
+                document = self.document(entry["name"], "--size", "64MiB")
+                self.assertEqual((document["collective"], len(document["columns"])), (entry["collective"], 1))
+                (at,) = document["sizes"][0]["times"]
+                self.assertAlmostEqual(at["algbw_bytes_per_s"], 2**26 / at["time_s"], delta=1)
+                self.assertAlmostEqual(at["busbw_bytes_per_s"], at["algbw_bytes_per_s"] * factors.get(entry["collective"], 15 / 16), delta=1)
+                text = self.done(time(entry["name"], "--size", "64MiB"))
+                self.assertIn(f"All times are predicted, of one {entry['collective']} with nothing else in flight", text)
+                self.refused(time(entry["name"], "--measured", "64MiB=1ms"), f"--measured: times of all-reduces, beside {entry['collective']}")
+
+    def test_few_steps_are_faster_for_few_bytes_and_no_slower_for_many(self):
+        for ring, few in (("all-gather", "bruck-all-gather"), ("reduce-scatter", "bruck-reduce-scatter")):
+            one = self.document(ring, "--size", "1KiB,1GiB", ranks="8")["sizes"]
+            other = self.document(few, "--size", "1KiB,1GiB", ranks="8")["sizes"]
+            of = [[row["times"][0]["time_s"] for row in rows] for rows in (one, other)]
+            self.assertAlmostEqual(of[0][0] / of[1][0], 7 / 3, places=1)
+            self.assertLessEqual(of[1][1], of[0][1])
 
     def test_csv_has_the_same_numbers(self):
         document = self.document("nccl", "--size", "1KiB,64MiB", "--dtype", "fp16")
@@ -117,7 +145,7 @@ class Time(unittest.TestCase):
 
     def test_hostile_input(self):
         for words, problem in (
-            (("rong",), "unknown all-reduce 'rong'; did you mean 'ring'?"),
+            (("rong",), "unknown collective 'rong'; did you mean 'ring'?"),
             (("ring", "--size", "0"), "--size: a message of 0 B; choose 1 B to 1 PB"),
             (("ring", "--size", "6"), "--size: 6 B are no whole elements of 4 bytes; give multiples of 4 B"),
             (("ring", "--size", "1GiB-8"), "--size: '1GiB-8' goes down; write 8-1GiB"),

@@ -104,6 +104,12 @@ Owners owners(Collective collective, int p, std::int64_t chunks, std::int64_t ch
       return {part_of(p, chunks, chunk), -1};
     case Collective::broadcast:
       return {0, -1};
+    case Collective::reduce:
+      return {-1, 0};
+    case Collective::gather:
+      return {part_of(p, chunks, chunk), 0};
+    case Collective::scatter:
+      return {0, part_of(p, chunks, chunk)};
     case Collective::all_to_all: {
       const int row = part_of(p, chunks, chunk);
       const std::int64_t begin = chunks * row / p;

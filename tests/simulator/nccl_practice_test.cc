@@ -104,7 +104,7 @@ TEST(AllReduceTime, KnowsNcclByThreeNames) {
   EXPECT_EQ(us("nccl"), std::min(us("nccl-ring"), us("nccl-tree")));
   EXPECT_EQ(timer.nccl_model().tables().version, "2.20.3-1");
   EXPECT_THAT(error_of([&] { us("nccl-rin"); }),
-              "unknown all-reduce 'nccl-rin'; did you mean 'nccl-ring'?");
+              "unknown collective 'nccl-rin'; did you mean 'nccl-ring'?");
 }
 
 TEST(AllReduceTime, HasALibrarysCurveWhereTheProfileDoes) {

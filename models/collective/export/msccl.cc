@@ -169,8 +169,13 @@ Form form_of(Collective collective) {
       return {"broadcast", true, 'o', false, false};
     case Collective::all_to_all:
       return {"alltoall", false, 'i', true, true};
+    case Collective::reduce:
+    case Collective::gather:
+    case Collective::scatter:
+      throw InputError(fmt::format("MSCCL has no {}", models::name(collective)),
+                       "choose an all-reduce, reduce-scatter, all-gather, broadcast or all-to-all");
   }
-  PACELINE_ASSERT(false, "a collective is one of the five");
+  PACELINE_ASSERT(false, "a collective is one of those");
 }
 
 // The parts of a span that one instruction can move.
