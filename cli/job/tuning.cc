@@ -323,7 +323,8 @@ std::vector<std::string> parse_all_reduces(const std::string& text, const Job& j
   });
 }
 
-// Other runtimes than ours call one library for all buckets. Horovod's is NCCL, whose rings it is timed by.
+// Other runtimes than ours call one library for all buckets. Horovod's is NCCL, which is timed by rings on
+// GPUs before 2020.
 void take_library(const Job& job, TuningTarget& target) {
   const bool is_ours = std::ranges::count(target.runtimes, Runtime::paceline) > 0;
   if (is_ours || !target.all_reduces.empty()) return;
