@@ -112,6 +112,8 @@ void time_rows(Sweep& sweep) {
   request.measured = measured_of(sweep);
   simulator::AllReduceTimer timer(request);
   for (const AllReduceRow* row : sweep.rows) {
+    if (!simulator::nccl_all_reduce(row->algorithm))
+      static_cast<void>(models::all_reduce_algorithm(row->algorithm));
     const simulator::AllReduceTime time = timer.by_name(row->algorithm, {}, Bytes{row->bytes});
     const std::string& all_reduce = time.all_reduce.empty() ? row->algorithm : time.all_reduce;
     sweep.results.push_back(

@@ -134,8 +134,8 @@ enum class NicUse {
   affinity,  // a rank uses the NIC of its slot only: slot * nics / g
 };
 
-// What a NIC's messages pass on their way to its devices, as nvidia-smi names it: PCIe switches, one or
-// several; the root of a processor; links between roots of one; links between processors.
+// What lies between a NIC and a device, in nvidia-smi's words: one PCIe switch (pix), several (pxb), the
+// root of a processor (phb), links between roots of one processor (node), links between processors (sys).
 enum class NicDistance { pix, pxb, phb, node, sys };
 inline constexpr std::array<std::pair<NicDistance, std::string_view>, 5> nic_distances = {
     {{NicDistance::pix, "pix"},

@@ -58,8 +58,10 @@ void read_way_to_devices(const YamlMap& nic, Cluster& cluster) {
     cluster.nic_distance = nic.parsed("distance", [](const std::string& text) {
       return value_named(nic_distances, "distance of a NIC", text);
     });
+  else if (nic.has("gpudirect") && cluster.gpudirect)
+    cluster.nic_distance = NicDistance::pxb;  // NCCL takes GPUDirect no farther by default
   if (nic.has("bandwidth")) return;
-  cluster.nic.bandwidth = cluster.gpudirect ? bandwidth_at_distance(cluster, nic.has("gpudirect"))
+  cluster.nic.bandwidth = cluster.gpudirect ? bandwidth_at_distance(cluster)
                                             : bandwidth_without_gpudirect(cluster.nic.line_rate);
 }
 
@@ -74,7 +76,7 @@ void read_nics(const YamlMap& map, Cluster& cluster) {
   if (!node.IsMap()) {
     cluster.nic = cluster_link(map, "nic");
     finish();
-    cluster.nic.bandwidth = bandwidth_at_distance(cluster, /*states_gpudirect=*/false);
+    cluster.nic.bandwidth = bandwidth_at_distance(cluster);
     return;
   }
   std::vector<std::string> keys = link_keys();

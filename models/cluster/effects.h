@@ -45,7 +45,7 @@ struct Effects {
   // Time of a layer with weights (forward, backward, update) on the device that does not grow with the
   // batch.
   Figure<Seconds> layer_launch;
-  // What layers of networks that read no sequences take of it in mixed precision.
+  // Share of layer_launch that a layer takes in mixed precision, in networks that read no sequences.
   double mixed_launch_share = 1;
   // Time that the host takes to launch all kernels of a layer with weights. The device computes what is
   // queued meanwhile: simulator/cost/compute_time.h.

@@ -25,7 +25,7 @@ auto catalog_figure(const char* name, F parse) {
                      Zero::allowed);
 }
 
-// From which year of the device on nobody's stack is that of today.
+// GPUs of this year and later have the priors of today's stacks where nobody names a stack.
 constexpr int first_year_of_today = 2020;
 
 // Processors launch no kernels and no collectives, and cool each for itself.
@@ -47,7 +47,7 @@ Effects effects_of(bool geforce) {
           .unexplained_exposed = catalog_figure("unexplained_exposed", factor)};
 }
 
-// Gives layers the times of a stack of today: that of the host has the word in its name.
+// Gives layers the times of a stack of today. The host's is the catalogue's entry host_launch + `word`.
 void take_host_launch(const std::string& word, Effects& effects) {
   effects.layer_launch = catalog_figure("layer_floor", seconds);
   effects.mixed_launch_share = 1;

@@ -70,11 +70,11 @@ Figure<BytesPerSecond> bandwidth_without_gpudirect(const Figure<BytesPerSecond>&
                    "rule: 0.48 of the line rate without GPUDirect (NVIDIA/nccl#465, #243, #412)");
 }
 
-Figure<BytesPerSecond> bandwidth_at_distance(const Cluster& cluster, bool states_gpudirect) {
+Figure<BytesPerSecond> bandwidth_at_distance(const Cluster& cluster) {
   const Figure<BytesPerSecond>& beside = cluster.nic.bandwidth;
   const bool reads_devices =
       cluster.device.multiprocessors && cluster.gpudirect && cluster.nic.protocol == Protocol::rdma;
-  const bool is_beside = states_gpudirect || cluster.nics_per_node >= cluster.ranks_per_node;
+  const bool is_beside = cluster.nics_per_node >= cluster.ranks_per_node;
   if (!reads_devices || (!cluster.nic_distance && is_beside)) return beside;
   const auto& share = share_at(cluster.nic_distance);
   if (share.low == 1) return beside;

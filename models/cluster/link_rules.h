@@ -34,12 +34,11 @@ inline constexpr int default_tcp_flows = 2;
 // several PCIe switches, 0.96 of its line rate): 0.83 at the root of their processor (0.54 to 1), 0.62
 // across its roots (0.47 to 0.89), 0.52 across processors (0.31 to 0.83). Where nobody says how far it
 // is, 0.83 (0.44 to 1), which holds all of these; but a node with a NIC for each device is built with
-// them side by side, and what reaches its devices' memory stands beside them. Assumed, from staged and
+// them side by side. Assumed, from staged and
 // direct rates: 0.83 on GH200 (NVIDIA/nccl#1579), 0.5 to 0.67 of EDR and HDR (#465, #412), 0.75 after a
 // change of the BIOS (NVIDIA/nccl-tests#293). Unchanged without such NICs: of processors, over TCP, and
 // where GPUDirect is off, which has a rule of its own.
-[[nodiscard]] Figure<BytesPerSecond> bandwidth_at_distance(const Cluster& cluster,
-                                                           bool states_gpudirect);
+[[nodiscard]] Figure<BytesPerSecond> bandwidth_at_distance(const Cluster& cluster);
 
 // What each direction of a lane gets while messages through the host's memory go both ways,
 // assumed: 1/1.4 of it, 1/1.45 to 1/1.35 (21 GB/s one way and 30 GB/s both ways together between two

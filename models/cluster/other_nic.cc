@@ -33,7 +33,7 @@ void take_link(Cluster& cluster, const Link& link, int count) {
   } else if (!cluster.gpudirect) {
     cluster.nic.bandwidth = bandwidth_without_gpudirect(link.line_rate);
   } else {
-    cluster.nic.bandwidth = bandwidth_at_distance(cluster, /*states_gpudirect=*/false);
+    cluster.nic.bandwidth = bandwidth_at_distance(cluster);
   }
 }
 

@@ -327,7 +327,7 @@ const std::array catalogue = {
         .source = "Thakur 2005, 4",
         .steps = "ceil(log2 p) + S - 1",
         .bytes = "every rank but the root n",
-        .time = "(ceil(log2 p) + S - 1)(alpha + n/S beta + n/S gamma) for S = 1",
+        .time = "ceil(log2 p)(alpha + n beta + n gamma), in one segment",
         .exact = "every p, where S = 1; else a rank sums segments of several children at a time",
         .collective = Collective::reduce,
         .takes_segments = true,

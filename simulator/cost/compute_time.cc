@@ -157,7 +157,9 @@ int layers_with_weights(const models::NetworkWork& network) {
       std::count_if(network.layers.begin(), network.layers.end(), has_products));
 }
 
-// What a layer's fixed time is of that in FP32.
+constexpr double forward_share = 1.0 / 3;  // of a layer's fixed time; the rest is backward
+
+// The share of its fixed time in FP32 that a layer takes at the precision of the request.
 double launch_share(const ComputeRequest& request) {
   return request.precision == models::Precision::mixed && request.network.sequence == 0
              ? request.effects->mixed_launch_share
@@ -166,7 +168,6 @@ double launch_share(const ComputeRequest& request) {
 
 // Makes the device wait for the host, which launches layers one after the other, each in `launch`, from
 // the iteration's start on: a layer's pass starts when the pass before it has ended and it is launched.
-// A backward pass is launched as kernels for two passes.
 void wait_for_host(const models::NetworkWork& network, Seconds launch, ComputeTimes& times) {
   if (launch <= Seconds{0}) return;
   Seconds launched{0};
@@ -178,9 +179,9 @@ void wait_for_host(const models::NetworkWork& network, Seconds launch, ComputeTi
     ended = end;
   };
   for (std::size_t i = 0; i < times.layers.size(); ++i)
-    pass(network.layers[i], 1.0 / 3, times.layers[i].forward);
+    pass(network.layers[i], forward_share, times.layers[i].forward);
   for (std::size_t i = times.layers.size(); i-- > 0;)
-    pass(network.layers[i], 2.0 / 3, times.layers[i].backward);
+    pass(network.layers[i], 1 - forward_share, times.layers[i].backward);
 }
 
 void wait_for_host(const ComputeRequest& request, Bound bound, ComputeTimes& times) {
@@ -230,8 +231,8 @@ ComputeTimes structural_times(const ComputeRequest& request) {
     const Seconds fixed = launch_share(request) * request.effects->layer_launch.value;
     for (std::size_t i = 0; i < times.layers.size(); ++i) {
       if (!has_products(request.network.layers[i])) continue;
-      times.layers[i].forward += fixed / 3;
-      times.layers[i].backward += fixed * (2.0 / 3);
+      times.layers[i].forward += forward_share * fixed;
+      times.layers[i].backward += (1 - forward_share) * fixed;
     }
   }
   return times;

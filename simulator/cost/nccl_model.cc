@@ -66,7 +66,7 @@ struct Node {
   int capability = 0;
 };
 
-// What one node has of a job.
+// How many of a job's ranks one node holds, and how many NICs those use.
 struct OnANode {
   int ranks = 1;
   int nics = 1;

@@ -270,16 +270,19 @@ class Ways {
     for (std::size_t i = 1; i < ways_.size(); ++i)
       least = least_of(least, ways_[i].curve, least_bytes_, whole_bytes_);
     least_s_ = least_done_s(job_.clock, cost(least), any);
-    // The plan's timer may find a way faster than the search's does.
-    const bool are_by_steps =
-        std::all_of(ways_.begin(), ways_.end(), [&](const Way& way) { return is_by_steps(way); });
-    const double worth = are_by_steps ? 1 - tolerance : worth_timing;
-    if (period_s(least_s_) >= worth * best_s) return;
+    // Of the ways that the plan's timer will time, it may find one faster than the search's does.
+    const auto worth = [&](std::size_t i) {
+      const bool may_be_faster =
+          ways_.size() > 1 && i < most_timed && !is_by_steps(ways_[i]) && !is_long(ways_[i]);
+      return may_be_faster ? worth_timing : 1 - tolerance;
+    };
+    if (period_s(least_s_) >= worth(0) * best_s) return;
     const double of_all_s = std::exchange(least_s_, 1e300);
-    for (Way& way : ways_) {
+    for (std::size_t i = 0; i < ways_.size(); ++i) {
+      Way& way = ways_[i];
       const double bound =
           ways_.size() == 1 ? of_all_s : least_done_s(job_.clock, cost(way.curve), any);
-      if (period_s(bound) >= worth * best_s) {
+      if (period_s(bound) >= worth(i) * best_s) {
         least_s_ = std::min(least_s_, bound);
         continue;
       }

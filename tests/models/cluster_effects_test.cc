@@ -104,8 +104,8 @@ TEST(ClusterEffects, AStackSaysWhatALayerTakesWhateverTheBatch) {
   EXPECT_THROW(take_stack(Stack::graphs, processors), InputError);
 }
 
-// What nobody names is of the device's time: its interval holds graphs and most of eager on a GPU of 2020
-// and later, and frameworks of 2016 to 2020 on one before.
+// Where nobody names a stack, a GPU of 2020 and later has an interval that holds graphs and the prior of eager.
+// An earlier GPU has the prior of the frameworks of its time.
 TEST(ClusterEffects, OfAStackThatNobodyNamesAreThoseOfTheDevicesTime) {
   const Effects before = *parsed("v100", 8).effects;
   const Effects today = *parsed("a100", 8).effects;
