@@ -278,8 +278,8 @@ TEST(CudaCapture, EndsWhereItBegan) {
     }).join();
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     EXPECT_OK(cudaStreamIsCapturing(stream, &status));
-    EXPECT_NE(status, cudaStreamCaptureStatusNone);
-    static_cast<void>(cudaStreamEndCapture(stream, &graph));
+    EXPECT_EQ(status, cudaStreamCaptureStatusNone);
+    EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaErrorIllegalState);
     if (graph != nullptr) EXPECT_OK(cudaGraphDestroy(graph));
     static_cast<void>(cudaGetLastError());
   });

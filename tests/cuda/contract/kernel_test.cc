@@ -68,9 +68,9 @@ TEST(CudaKernel, ThatCannotBeLaunchedReturnsAnError) {
   in_every_order(1, [] {
     const Stream stream;
     const Floats y(1024);
-    EXPECT_EQ(start_with_shared_memory(stream, y, 1056, 0), cudaErrorInvalidConfiguration);
-    EXPECT_EQ(start_with_shared_memory(stream, y, 0, 0), cudaErrorInvalidConfiguration);
-    EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidConfiguration);
+    EXPECT_EQ(start_with_shared_memory(stream, y, 1056, 0), cudaErrorInvalidValue);
+    EXPECT_EQ(start_with_shared_memory(stream, y, 0, 0), cudaErrorInvalidValue);
+    EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
     ASSERT_OK(start_with_shared_memory(stream, y, 1024, 0));
     EXPECT_EQ(fetch(y, 1024, stream)[1023], 1023);
   });

@@ -126,6 +126,10 @@ TEST(CudnnOffers, NormsOfPixelsOfWhole16Bytes) {
 TEST(CudnnOffers, NormsThatReadAndWriteOneType) {
   EXPECT_TRUE(is_offered({norm(batch(1), passing(10), true), relu(passing(10), batch(3))}));
   EXPECT_FALSE(is_offered({norm(batch(1), batch(3, real), true)}));
+  EXPECT_TRUE(is_offered({norm(batch(1), passing(10), true),
+                          sum(passing(10), batch(4), passing(11)), relu(passing(11), batch(3))}));
+  EXPECT_FALSE(
+      is_offered({norm(batch(1), passing(10), true), sum(passing(10), batch(4), batch(3))}));
   EXPECT_FALSE(is_offered({relu(batch(3), passing(10)), norm(passing(10), batch(1), true)}));
 }
 

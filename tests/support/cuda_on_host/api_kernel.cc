@@ -63,7 +63,7 @@ cudaError_t launch_kernel(const void* stub, dim3 grid, dim3 block, void** argume
   const auto threads = std::uint64_t{block.x} * block.y * block.z;
   if (threads == 0 || threads > most_threads || block.z > 64 || grid.x == 0 || grid.y == 0 ||
       grid.z == 0 || grid.x > 2147483647 || grid.y > 65535 || grid.z > 65535)
-    return cudaErrorInvalidConfiguration;
+    return cudaErrorInvalidValue;  // cudaLaunchKernelExC on an H100, CUDA 13.0
   if (shared_bytes > kernel->shared_bytes) return cudaErrorInvalidValue;
   if (block.y != 1 || block.z != 1 || grid.y != 1 || grid.z != 1)
     die("the double runs grids and blocks of one dimension only");

@@ -108,14 +108,30 @@ cudaError_t begin_capture(Stream* stream, cudaStreamCaptureMode mode) {
   return cudaSuccess;
 }
 
+namespace {
+
+// Its streams capture no more.
+void leave(Capture& capture) {
+  for (Stream* const stream : capture.streams) {
+    stream->capture = nullptr;
+    stream->capture_ends.clear();
+  }
+  capture.ended = true;
+}
+
+}  // namespace
+
 cudaError_t end_capture(Stream* stream, cudaGraph_t* graph) {
   *graph = nullptr;
   const std::shared_ptr<Capture> capture = stream->capture;
   if (capture == nullptr) return cudaErrorIllegalState;
   if (capture->origin != stream) return invalidate(*capture, cudaErrorStreamCaptureUnmatched);
+  // CUDA 13.0 ends the capture all the same.
   if (capture->mode != cudaStreamCaptureModeRelaxed &&
-      capture->thread != std::this_thread::get_id())
-    return invalidate(*capture, cudaErrorStreamCaptureWrongThread);
+      capture->thread != std::this_thread::get_id()) {
+    leave(*capture);
+    return cudaErrorStreamCaptureWrongThread;
+  }
   // Every node has to come before the end of the stream that began.
   std::vector<bool> reached(capture->nodes.size());
   std::vector<std::size_t> to_do = stream->capture_ends;
@@ -133,11 +149,7 @@ cudaError_t end_capture(Stream* stream, cudaGraph_t* graph) {
   };
   const bool joined = std::all_of(capture->streams.begin(), capture->streams.end(), is_joined) &&
                       std::find(reached.begin(), reached.end(), false) == reached.end();
-  for (Stream* const other : capture->streams) {
-    other->capture = nullptr;
-    other->capture_ends.clear();
-  }
-  capture->ended = true;
+  leave(*capture);
   if (capture->invalid) return cudaErrorStreamCaptureInvalidated;
   if (!joined) return cudaErrorStreamCaptureUnjoined;
   *graph = make_graph(std::move(capture->nodes));

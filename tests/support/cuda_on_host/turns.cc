@@ -98,7 +98,8 @@ std::uint64_t draw(std::uint64_t below) {
 }
 
 cudaError_t failed(cudaError_t error) {
-  if (error != cudaSuccess) this_thread().last_error = error;
+  // "Not ready" is an answer, and leaves no error behind.
+  if (error != cudaSuccess && error != cudaErrorNotReady) this_thread().last_error = error;
   return error;
 }
 

@@ -207,6 +207,9 @@ std::string objection_to_pattern(const Graph& graph) {
   if (!is_norm(*main[0])) return "";
   if (main[0]->number(CUDNN_ATTR_OPERATION_NORM_FWD_PHASE) == CUDNN_NORM_FWD_INFERENCE)
     return "a norm that does not train";
+  const Node& last = graph.nodes.back();
+  if (is_pointwise(last) && last.number(CUDNN_ATTR_POINTWISE_MODE) == CUDNN_POINTWISE_ADD)
+    return "an add behind a norm without a ReLU behind it";
   return objection_to_images(*main[0], CUDNN_ATTR_OPERATION_NORM_FWD_XDESC,
                              CUDNN_ATTR_OPERATION_NORM_FWD_YDESC);
 }
