@@ -146,10 +146,13 @@ class CudnnSteps final : public cuda::StepLibrary {
  public:
   explicit CudnnSteps(CudnnLibraries& libraries) : libraries_(libraries) {}
 
-  // Batch norms of cuDNN 9.19 take 16 bytes of a pixel at once, and nothing else.
+  // Batch norms of cuDNN 9.19 take 16 bytes of a pixel at once, and nothing else. Its mean pools give
+  // wrong numbers in BF16, up to 1e37 (on an H100, November 2026).
   [[nodiscard]] bool computes(const Operation& operation, NumberType storage) const override {
-    const auto* norm = std::get_if<steps::BatchNorm>(&operation);
-    return norm == nullptr || norm->x.channels * (storage == NumberType::fp32 ? 4 : 2) % 16 == 0;
+    if (const auto* norm = std::get_if<steps::BatchNorm>(&operation))
+      return norm->x.channels * (storage == NumberType::fp32 ? 4 : 2) % 16 == 0;
+    const auto* pool = std::get_if<steps::Pool>(&operation);
+    return pool == nullptr || pool->kind == steps::Pool::Kind::max || storage != NumberType::bf16;
   }
   void plan(std::span<const Operation> operations, NumberType storage) override {
     std::vector<Operation> computed;

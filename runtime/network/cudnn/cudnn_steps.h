@@ -1,7 +1,7 @@
 // cuDNN as what computes the steps of networks on one device (runtime/network/cuda/step_library.h).
 //
 // Plans are made for the device that is there, as planner.h says, and written down, so that a later
-// run on the same device makes none. What is executed was always loaded from its serialised form, so
+// run on a device of its kind makes none. What is executed was always loaded from its serialised form, so
 // that a stored plan and a new one are the same.
 //
 // A plan is stored in a file: the given one, or cudnn-plans-<hash>.json in the folder paceline of the

@@ -1,6 +1,8 @@
 // Tests: tests/runtime/cudnn/planner_test.cc.
 #include "runtime/network/cudnn/device_description.h"
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -49,6 +51,14 @@ const std::vector<std::string>& triples() {
   return keys;
 }
 
+// Not what tells two devices of one kind apart: place, driver, clocks.
+std::string kind_of(const JsonValue& properties) {
+  const auto number = [&](const char* key) { return properties.at(key).whole(0, largest_number); };
+  return fmt::format("{}, sm_{}, {} multiprocessors, {} bytes of shared memory",
+                     properties.at("deviceName").text(), number("deviceVer") / 10,
+                     number("multiProcessorCount"), number("maxSharedMemoryPerBlockOptin"));
+}
+
 }  // namespace
 
 DeviceDescription parse_device(std::string_view text, const std::string& file) {
@@ -79,6 +89,7 @@ DeviceDescription parse_device(std::string_view text, const std::string& file) {
   }
   taken["deviceName"] = properties.at("deviceName").text();
   device.compute_capability = static_cast<int>(properties.at("deviceVer").whole(100, 100'000) / 10);
+  device.kind = kind_of(properties);
   device.properties = taken.in_one_line();
   return device;
 }
@@ -91,6 +102,7 @@ DeviceDescription device_of_properties(std::string properties) {
         static_cast<int>(document.root().at("deviceVer").whole(100, 100'000) / 10);
     device.name = "sm_" + std::to_string(device.compute_capability) + ", " +
                   document.root().at("deviceName").text();
+    device.kind = kind_of(document.root());
     device.properties = std::move(properties);
     return device;
   } catch (const InputError& error) {

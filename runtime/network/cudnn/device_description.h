@@ -17,6 +17,7 @@ struct DeviceDescription {
   std::string name;  // as in the catalogue of devices: "h100"
   std::vector<std::string> sources;
   int compute_capability = 0;  // times ten: 80, 90
+  std::string kind;            // what devices have in common that may use one another's plans
   std::string properties;      // the JSON that cuDNN takes
 };
 

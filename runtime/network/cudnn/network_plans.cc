@@ -52,7 +52,7 @@ PlanStore::PlanStore(const Planner& planner, const PlanRules& rules)
 std::string PlanStore::made_for() const {
   return fmt::format("cuDNN {}, workspace {}, {}, {}, device {}", cudnn_version(), rules_.workspace,
                      rules_.deterministic ? "deterministic" : "any order",
-                     rules_.tf32 ? "TF32" : "no TF32", planner_.device().properties);
+                     rules_.tf32 ? "TF32" : "no TF32", planner_.device().kind);
 }
 
 const Plan* PlanStore::find(const std::string& key) {

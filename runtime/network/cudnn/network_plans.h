@@ -40,7 +40,7 @@ class PlanStore {
   // {"schema": "paceline.cudnn-plans/1", "made_for": ..., "plans": [{"operation", "engine",
   //  "workspace", "configurations", "chosen", "compiled", "serialised"}]}.
   [[nodiscard]] std::string text() const;
-  // The version of cuDNN, the rules and the device.
+  // The version of cuDNN, the rules and the kind of device.
   [[nodiscard]] std::string made_for() const;
   // Takes the plans of a document that was made for this device, version and rules, and returns true;
   // leaves those of any other, and returns false. A plan that cuDNN does not load is made anew when

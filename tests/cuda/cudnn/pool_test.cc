@@ -107,6 +107,8 @@ TEST(CudnnPool, TakesTheMaximumAndLeadsItsGradientBack) {
 
 TEST(CudnnPool, TakesTheMeanOfTheWholeWindow) {
   for_each_drawn(2, [](Draw& draw, NumberType storage, cudnnDataType_t type) {
+    if (storage == NumberType::bf16 && !cuda_on_host::present())
+      return;  // cuDNN 9.19 is wrong by up to 1e37 there, and is not asked (cudnn_steps.cc)
     Pool pool = draw_pool(draw, Pool::Kind::average);
     const double share = 1.0 / static_cast<double>(pool.kernel.height * pool.kernel.width);
     const Numbers x = draw.whole(size_of(pool.x), 15);

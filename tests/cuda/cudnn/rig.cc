@@ -62,6 +62,8 @@ DeviceDescription this_device() {
   EXPECT_CUDNN(device.finalise());
   return {.name = "this device",
           .sources = {"cuDNN"},
+          .compute_capability = 0,
+          .kind = "",
           .properties = device.text(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION)};
 }
 

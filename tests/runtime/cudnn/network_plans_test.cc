@@ -109,6 +109,17 @@ TEST(PlanStore, StoresWhatHasAPlanAndNamesWhatHasNone) {
   EXPECT_EQ(store.made(), 1U);
 }
 
+// Two GPUs of a machine differ in place and clocks, and use the same plans.
+TEST(PlanStore, IsOfAKindOfDevice) {
+  DeviceDescription second = shipped_device("h100");
+  const std::string before = R"("cudaDeviceId":0)";
+  const std::size_t place = second.properties.find(before);
+  ASSERT_NE(place, std::string::npos);
+  second.properties.replace(place, before.size(), R"("cudaDeviceId":1)");
+  EXPECT_EQ(PlanStore(Planner(second)).made_for(), PlanStore(h100()).made_for());
+  EXPECT_NE(PlanStore(Planner(shipped_device("h200"))).made_for(), PlanStore(h100()).made_for());
+}
+
 TEST(PlanStore, TakesBackWhatItWroteAndMakesNothing) {
   PlanStore written(h100());
   const NetworkPlans planned = plan_network(convolutions(), 8, NumberType::fp16, written);
