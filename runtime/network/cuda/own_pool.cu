@@ -17,7 +17,7 @@ cudaError_t start_own(const AveragePoolDataGradient& body, cudaStream_t stream) 
   return start_elements(stream, body, body.count());
 }
 cudaError_t start_own(const LossForward& body, cudaStream_t stream) {
-  return start_elements(stream, body, body.count());
+  return start_phased(stream, body, {body.blocks(), LossForward::threads, body.shared_bytes()});
 }
 cudaError_t start_own(const LossDataGradient& body, cudaStream_t stream) {
   return start_elements(stream, body, body.count());

@@ -9,7 +9,8 @@
 namespace paceline::runtime::cuda {
 
 // Images from FP32 NCHW to the storage type and NHWC. Images beyond the samples that count are 0, and
-// so are channels of x beyond those of the images.
+// so are channels of x beyond those of the images. One pixel each, because neighbours read neighbours.
+// A vector has one pixel, and its numbers stand in the same order on both sides.
 struct LoadImages {
   const float* images = nullptr;
   std::int64_t channels = 0;
@@ -18,13 +19,25 @@ struct LoadImages {
 
   PACELINE_HD void operator()(std::uint64_t index) const {
     const auto i = static_cast<std::int64_t>(index);
-    const Place place = place_of(x, i);
-    Tensor plain = x;
-    plain.channels = channels;
-    const bool is_there = place.image < pass->samples && place.channel < channels;
-    x.set(i, is_there ? images[plain_index(plain, place)] : 0.0F);
+    const std::int64_t area = x.height * x.width;
+    if (area == 1) {
+      const std::int64_t image = i / x.channels;
+      const std::int64_t channel = i % x.channels;
+      x.set(i, number(image, channel, 0, area));
+      return;
+    }
+    const std::int64_t image = i / area;
+    for (std::int64_t channel = 0; channel < x.channels; ++channel)
+      x.set(i * x.channels + channel, number(image, channel, i - image * area, area));
   }
-  [[nodiscard]] std::uint64_t count() const { return static_cast<std::uint64_t>(x.elements()); }
+  [[nodiscard]] PACELINE_HD float number(std::int64_t image, std::int64_t channel,
+                                         std::int64_t pixel, std::int64_t area) const {
+    const bool is_there = image < pass->samples && channel < channels;
+    return is_there ? images[(image * channels + channel) * area + pixel] : 0.0F;
+  }
+  [[nodiscard]] std::uint64_t count() const {
+    return static_cast<std::uint64_t>(x.height * x.width == 1 ? x.elements() : x.pixels());
+  }
   template <class Visitor>
   void access(const Visitor& visitor) const {
     visitor.read(images, static_cast<std::size_t>(x.pixels() * channels));
