@@ -2,6 +2,7 @@
 `state` (passed, failed, skipped; incomplete where time did not suffice), `reason` where it is not passed, `commands`, and its figures.
 """
 import json
+import pathlib
 import re
 import time
 
@@ -202,25 +203,37 @@ def read_benchmark(text):
 
 
 def time_training(check, limit_s):
-    """Images a second of ResNet-50, batch 256, in mixed precision, as in the peer's first case: with CUDA graphs and without."""
+    """Images a second of ResNet-50, batch 256, in mixed precision: with CUDA graphs and without, and by PyTorch on the same GPU."""
     if outcome := without_command(check):
         return outcome
     deadline = time.monotonic() + limit_s
-    job = ["cnn-small", "--batch", "4", "--stop-after", "3"] if check.quick else ["resnet50", "--batch", "256", "--stop-after", "50"]
+    job = ["cnn-small", "--batch", "4", "--stop-after", "3"] if check.quick else ["resnet50", "--batch", "256", "--stop-after", "60"]
+    data = "synthetic" if check.quick else f"synthetic:{256 * 64}"  # one epoch, whose end is not reached
     runs, problems, late = [], [], []
-    for graphs, share in (("on", 0.6), ("off", 1)):  # the first makes the plans
-        metrics = check.scratch / f"throughput-{graphs}.jsonl"
-        command = [check.bin / "paceline", "train", "--device", "cuda", "--ranks", "1", "--data", "synthetic", "--model", *job, *PRECISIONS["mixed"],
-                   "--cuda-graphs", graphs, "--layers", layers_by(check), "--metrics", metrics]
+    # The first of each storage makes its plans.
+    cases = (("fp16", "on", 0.4), ("fp16", "off", 0.4), ("bf16", "on", 0.6))[:2 if check.quick else 3]
+    for storage, graphs, share in cases:
+        metrics = check.scratch / f"throughput-{storage}-{graphs}.jsonl"
+        command = [check.bin / "paceline", "train", "--device", "cuda", "--ranks", "1", "--data", data, "--model", *job, "--precision", "mixed",
+                   "--storage", storage, "--cuda-graphs", graphs, "--layers", layers_by(check), "--metrics", metrics]
         command += ["--layer-plans", check.scratch / "plans.json"] if layers_by(check) == "cudnn" else []
         ended = run_limited(command, max(1, share * (deadline - time.monotonic())), check.env, check.scratch)
         rates = [line["images_per_s"] for line in read_lines(metrics) if line.get("event") == "iteration"]
         last = sorted(rates[len(rates) // 2:])  # the first half warms up
-        runs.append({"cuda_graphs": graphs, "command": words(command), "exit_code": ended.code, "seconds": round(ended.seconds, 2),
-                     "iterations": len(rates), "images_per_s": last[len(last) // 2] if last else None})
+        runs.append({"storage": storage, "cuda_graphs": graphs, "command": words(command), "exit_code": ended.code, "seconds": round(ended.seconds, 2),
+                     "iterations": len(rates), "images_per_s": last[len(last) // 2] if last else None,
+                     "all_images_per_s": [round(rate, 1) for rate in rates]})
         for found, into in zip(problems_of(ended), (problems, late)):
-            into += [f"graphs {graphs}: {problem}" for problem in found]
-    return {**state(problems, late), "commands": [run["command"] for run in runs], "runs": runs}
+            into += [f"{storage}, graphs {graphs}: {problem}" for problem in found]
+    peer = {}
+    if check.python is not None and not check.rehearses and (left_s := deadline - time.monotonic()) > 5:
+        command = [check.python, pathlib.Path(__file__).with_name("peer_case.py"), "resnet50", "256", "fp16", "bf16"]
+        ended = run_limited(command, left_s, check.plain_env, check.scratch)
+        peer = {"command": words(command), "exit_code": ended.code, "seconds": round(ended.seconds, 2), "cases": read_printed(ended.out)}
+        for found, into in zip(problems_of(ended), (problems, late)):
+            into += [f"PyTorch: {problem}" for problem in found]
+    commands = [run["command"] for run in (*runs, peer) if run]
+    return {**state(problems, late), "commands": commands, "runs": runs, "peer": peer or None}
 
 
 def train(check, limit_s):
@@ -267,8 +280,12 @@ def train(check, limit_s):
 
 
 def read_lines(file):
+    return read_printed(file.read_text() if file.exists() else "")
+
+
+def read_printed(text):
     lines = []
-    for line in file.read_text().splitlines() if file.exists() else []:
+    for line in text.splitlines():
         try:
             lines.append(json.loads(line))
         except ValueError:  # the last line of a run that was stopped

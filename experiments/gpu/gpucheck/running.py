@@ -19,12 +19,12 @@ from .processes import run_limited
 # to those after it, and the last has ended with the budget.
 STEPS = {
     "machine": (checks.look_at_machine, 4),
-    "throughput": (checks.time_training, 12),
+    "throughput": (checks.time_training, 60),
     "tests": (testing.run_tests, 30),
     "sanitizer": (checks.sanitize, 18),
     "benchmark": (checks.run_benchmark, 8),
     "layers": (checks.time_layers, 10),
-    "calibration": (checks.calibrate, 14),
+    "calibration": (checks.calibrate, 20),
     "training": (checks.train, 20),
     "peer": (checks.run_peer, 24),
 }

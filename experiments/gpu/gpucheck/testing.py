@@ -1,4 +1,6 @@
 """The step `tests`: every test of every program has its turn, and what a slow one takes is bounded."""
+import concurrent.futures
+import os
 import time
 
 from .gtest import listed_tests, read_report
@@ -8,6 +10,7 @@ from .processes import run_limited, tail
 LONGEST_TEST_S = 10
 # The same of programs whose tests make plans of cuDNN, each of which is compiled for a second.
 LONGEST_TEST_WITH_PLANS_S = 60
+MOST_PARTS = 10  # of a program whose tests make plans
 # What training on one GPU rests on comes first, from the ground up; then what several ranks add.
 PROGRAMS_FIRST = (
     "paceline_cuda_contract_tests", "paceline_cuda_device_tests", "paceline_cuda_network_tests", "paceline_cudnn_contract_tests",
@@ -23,7 +26,8 @@ class Program:
     def __init__(self, check, name):
         self.check, self.name = check, name
         self.command = [check.bin / name]
-        self.longest_s = LONGEST_TEST_WITH_PLANS_S if "cudnn" in name else LONGEST_TEST_S
+        self.makes_plans = "cudnn" in name
+        self.longest_s = LONGEST_TEST_WITH_PLANS_S if self.makes_plans else LONGEST_TEST_S
         self.left, self.ends, self.problem = [], {}, ""
         self.tests, self.starts, self.seconds = [], 0, 0.0
 
@@ -54,6 +58,23 @@ class Program:
                 self.problem = f"the program {ended.problem or f'ended with {ended.code}'}: {tail(ended.err or ended.out, 600)}"
             if not goes_on:  # nothing more can be had of it
                 return
+
+    def run_in_parts(self, limit_s):
+        """The same in processes beside each other, where plans take most of the time."""
+        count = min(len(self.left), MOST_PARTS, (os.cpu_count() or 1) // 2) if self.makes_plans else 1
+        if count < 2:
+            return self.run(limit_s)
+        parts = [Program(self.check, self.name) for _ in range(count)]
+        for i, part in enumerate(parts):
+            part.left = self.left[i::count]
+        with concurrent.futures.ThreadPoolExecutor(count) as pool:
+            list(pool.map(lambda part: part.run(limit_s), parts))
+        for part in parts:
+            self.ends.update(part.ends)
+            self.starts += part.starts
+            self.seconds += part.seconds
+            self.problem = self.problem or part.problem
+        self.left = [test for test in self.left if test not in self.ends]
 
     @staticmethod
     def why_unfinished(ended, deadline):
@@ -140,4 +161,4 @@ def share_out(programs, deadline):
     """Gives each program that has tests left an equal share of what is left of the time."""
     waiting = [program for program in programs if program.left and not program.problem]
     for i, program in enumerate(waiting):
-        program.run((deadline - time.monotonic()) / (len(waiting) - i))
+        program.run_in_parts((deadline - time.monotonic()) / (len(waiting) - i))
