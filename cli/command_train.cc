@@ -135,6 +135,10 @@ void share_node(const job::TrainingOptions& options, TrainingJob& job, const Nod
   job.threads = job::optional_count("--threads", options.threads, 1024)
                     .value_or(default_threads(share.ranks_here, share.are_threads));
   job.layers.threads = job.threads;
+  // A CPU that computes has no cores to spare. One that feeds a GPU does: a thread trains, and one
+  // brings gradients to other ranks.
+  job.workers = job::optional_count("--workers", options.workers, 1024)
+                    .value_or(job.device.is_cuda ? std::max(1, job.threads - 2) : 1);
 }
 
 TrainingJob load(const job::TrainingOptions& options, int ranks, int ranks_here, bool are_threads) {
@@ -152,7 +156,7 @@ TrainingJob load(const job::TrainingOptions& options, int ranks, int ranks_here,
       .recipe = std::move(recipe),
       .dataset = std::move(dataset),
       .plan = {},
-      .workers = job::optional_count("--workers", options.workers, 1024).value_or(1),
+      .workers = 1,
       .checkpoint_every = number("--checkpoint-every", options.checkpoint_every),
       .stop_after = number("--stop-after", options.stop_after),
       .device = job::named_device(options.device),

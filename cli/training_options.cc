@@ -67,9 +67,10 @@ void add_training_options(Command& command, job::TrainingOptions& options) {
                   "Network: a name of the zoo (paceline show catalog) or a YAML file")
       .value("NAME|FILE");
   command
-      .add_option(
-          "--data", options.data,
-          "Images: fashion-mnist, synthetic, or a folder in ImageNet's layout or of TFRecord files")
+      .add_option("--data", options.data,
+                  "Images: fashion-mnist, synthetic (1,024 training images; synthetic:N has N), or "
+                  "a folder "
+                  "in ImageNet's layout or of TFRecord files")
       .value("NAME|FOLDER");
   add_recipe_options(command, options);
   add_plan_options(command, options.travel);
@@ -115,8 +116,12 @@ void add_training_options(Command& command, job::TrainingOptions& options) {
       .add_option("--threads", options.threads,
                   "Threads that compute, per rank; by default the cores of the node shared evenly")
       .value("N");
-  command.add_option("--workers", options.workers, "Threads that decode images, per rank")
-      .value("N (1)");
+  command
+      .add_option(
+          "--workers", options.workers,
+          "Threads that decode images, per rank; by default 1, and with --device cuda the cores of "
+          "the node shared evenly, less two")
+      .value("N");
   add_patience_option(command, options.patience);
   command
       .add_option("--checkpoint", options.checkpoint,

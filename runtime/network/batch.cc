@@ -23,11 +23,7 @@ void check_options(const TrainableNetworkOptions& options) {
 }
 
 void check_batch(const NetworkTraits& traits, std::size_t input_elements,
-                 std::span<const float> images, std::span<const std::int32_t> labels, Pass pass) {
-  const auto batch = to_size(traits.batch);
-  PACELINE_ASSERT(
-      pass == Pass::training ? labels.size() == batch : !labels.empty() && labels.size() <= batch,
-      "a training pass has a whole batch, an evaluation 1 to a batch");
+                 std::span<const float> images, std::span<const std::int32_t> labels) {
   PACELINE_ASSERT(images.size() == labels.size() * input_elements,
                   "there are as many images as labels");
   for (const std::int32_t label : labels) {
@@ -36,6 +32,12 @@ void check_batch(const NetworkTraits& traits, std::size_t input_elements,
                            std::to_string(traits.classes) + " classes",
                        "use labels from 0 to " + std::to_string(traits.classes - 1));
   }
+}
+
+void check_samples(const NetworkTraits& traits, std::size_t samples, Pass pass) {
+  const auto batch = to_size(traits.batch);
+  PACELINE_ASSERT(pass == Pass::training ? samples == batch : samples >= 1 && samples <= batch,
+                  "a training pass has a whole batch, an evaluation 1 to a batch");
 }
 
 }  // namespace paceline::runtime

@@ -15,9 +15,11 @@ namespace paceline::runtime {
 // Throws InputError unless the batch and the number of threads are at least 1.
 void check_options(const TrainableNetworkOptions& options);
 
-// Throws InputError for a label out of range. Asserts that a training pass has a whole batch and an
-// evaluation 1 to a batch of samples, each with its image of `input_elements` numbers.
+// Throws InputError for a label out of range. Asserts that each sample has its image of
+// `input_elements` numbers.
 void check_batch(const NetworkTraits& traits, std::size_t input_elements,
-                 std::span<const float> images, std::span<const std::int32_t> labels, Pass pass);
+                 std::span<const float> images, std::span<const std::int32_t> labels);
+// Asserts that a training pass has a whole batch, and an evaluation 1 to a batch of samples.
+void check_samples(const NetworkTraits& traits, std::size_t samples, Pass pass);
 
 }  // namespace paceline::runtime

@@ -88,7 +88,8 @@ class CpuNetwork::Implementation {
 
   PassOutcome forward(std::span<const float> images, std::span<const std::int32_t> labels,
                       Pass pass, std::uint64_t seed) {
-    check_batch(traits_, input_elements_, images, labels, pass);
+    check_samples(traits_, labels.size(), pass);
+    check_batch(traits_, input_elements_, images, labels);
     const ThreadCount threads(options_.threads);
     onednn::Call call{.stream = stream_, .seed = seed, .labels = labels};
     load(images, call);

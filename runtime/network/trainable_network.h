@@ -153,13 +153,26 @@ class TrainableNetwork {
   virtual PassOutcome forward(std::span<const float> images, std::span<const std::int32_t> labels,
                               Pass pass, std::uint64_t seed = 0) = 0;
 
-  // The same without its outcome, which outcome() waits for: the host goes on while the device
-  // computes. A backward pass may be started before the outcome is asked for.
-  virtual void start_forward(std::span<const float> images, std::span<const std::int32_t> labels,
-                             Pass pass, std::uint64_t seed = 0) {
-    outcome_ = forward(images, labels, pass, seed);
+  // The same in steps, so that the next batch travels to the device while this one is computed.
+  //
+  // Brings the batch of the next start_pass(), beside passes that run; the host copies no images that are
+  // in pinned memory. Images and labels are read until the token is done and start_pass() has returned.
+  virtual Token bring(const ConstArrayView& images, std::span<const std::int32_t> labels) {
+    brought_images_ = host_floats(images);
+    brought_labels_ = labels;
+    return {};
   }
-  // The outcome of the last pass that start_forward() began.
+  // Starts a forward pass over the batch that was brought last; each is used once. The host goes on
+  // while the device computes, and outcome() waits. A backward pass may be started before that.
+  virtual void start_pass(Pass pass, std::uint64_t seed = 0) {
+    outcome_ = forward(brought_images_, brought_labels_, pass, seed);
+  }
+  void start_forward(std::span<const float> images, std::span<const std::int32_t> labels, Pass pass,
+                     std::uint64_t seed = 0) {
+    static_cast<void>(bring(view_of(images), labels));
+    start_pass(pass, seed);
+  }
+  // The outcome of the last pass that was started.
   [[nodiscard]] virtual PassOutcome outcome() { return outcome_; }
 
   // After a training pass: starts to compute the gradient of loss_scale * (mean loss) into
@@ -184,7 +197,10 @@ class TrainableNetwork {
   virtual void observe(LayerObserver* observer) = 0;
 
  private:
-  PassOutcome outcome_;  // where start_forward() computes it at once
+  // Where a pass is computed in the call that starts it.
+  std::span<const float> brought_images_;
+  std::span<const std::int32_t> brought_labels_;
+  PassOutcome outcome_;
 };
 
 }  // namespace paceline::runtime

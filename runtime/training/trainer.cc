@@ -21,6 +21,7 @@
 #include "runtime/network/cpu_network.h"
 #include "runtime/network/dropout.h"
 #include "runtime/training/checkpoint.h"
+#include "runtime/training/data/batch_memory.h"
 #include "runtime/training/data/loader.h"
 #include "runtime/training/data/order.h"
 #include "runtime/training/epoch_sums.h"
@@ -64,7 +65,10 @@ class Training {
   void prepare_networks();
   void make_network(int batch);
   void run_epoch(const Phase& phase);
-  void iterate(const Batch& batch, const Phase& phase, Seconds input);
+  void iterate(Loader& loader, const Phase& phase);
+  // Takes the next batch of the loader, and starts to bring it to the network.
+  const Batch* bring_batch(Loader& loader);
+  [[nodiscard]] LoaderOptions loader_options(int batch, const Augmentation& augmentation);
   // Waits for the oldest gradients and applies them.
   GradientExchange::Outcome update(double rate, double epoch);
   // Lets what travels arrive, without its update.
@@ -113,7 +117,13 @@ class Training {
   std::array<double, 2> scales_ = {1, 1};  // that the gradients were computed with
   std::optional<std::size_t> pending_;     // arrived, and its update is due in the next iteration
   std::int64_t begun_ = 0;                 // iterations of this run whose gradients were begun
+  // Pinned where the device has a use for that, so that it takes batches from there beside passes.
+  BatchMemory batch_memory_{
+      [this](std::size_t bytes) { return parts_.device.allocate(bytes, MemoryKind::pinned); }};
   std::unique_ptr<TrainableNetwork> network_;
+  Token brought_;  // the batch that was brought last
+  std::size_t next_samples_ =
+      0;  // of the batch that was brought for the next iteration, if one was
   std::optional<Optimizer> optimizer_;
   LossScaleState loss_scale_;
   std::optional<LayerRecorder> layers_;
@@ -205,6 +215,7 @@ void Training::prepare_networks() {
 // Takes over the batch-norm statistics of the network before, if there was one.
 void Training::make_network(int batch) {
   if (network_ && network_->batch() == batch) return;
+  wait_for(std::exchange(brought_, {}), device_patience, "bring a batch to the device");
   std::vector<float> statistics;
   if (network_) statistics = to_host(network_->running_statistics());
   network_ = parts_.make_network(request_.network, network_options(batch));
@@ -271,22 +282,16 @@ void Training::run_epoch(const Phase& phase) {
   const std::int64_t batches = batches_in(position_.epoch, phase);
   {
     const AugmentationRecipe& changes = recipe_.augmentation;
-    Loader loader(request_.dataset, Part::training,
-                  {.rank = rank_,
-                   .ranks = ranks_,
-                   .batch = phase.batch_per_rank,
-                   .workers = request_.workers,
-                   .seed = recipe_.seed,
-                   .augmentation = {.crop_padding = changes.crop_padding,
-                                    .flip = changes.flip,
-                                    .random_resized_crop = changes.random_resized_crop}},
-                  position_.epoch, position_.batch);
+    Loader loader(
+        request_.dataset, Part::training,
+        loader_options(phase.batch_per_rank, {.crop_padding = changes.crop_padding,
+                                              .flip = changes.flip,
+                                              .random_resized_crop = changes.random_resized_crop}),
+        position_.epoch, position_.batch);
+    next_samples_ = 0;
     epoch_start_ = Clock::now();
     while (position_.batch < batches && !enough()) {
-      const Seconds waited = loader.waited();
-      const Batch* batch = loader.next();
-      PACELINE_ASSERT(batch != nullptr, "an epoch has as many batches as it says");
-      iterate(*batch, phase, loader.waited() - waited);
+      iterate(loader, phase);
       agree_on_stop();
       const bool due =
           request_.checkpoint_every > 0 && position_.iteration % request_.checkpoint_every == 0;
@@ -330,8 +335,32 @@ void Training::agree_on_stop() {
   next_agreement_ = done_ + static_cast<std::int64_t>(sums[stop_reasons]);
 }
 
-void Training::iterate(const Batch& batch, const Phase& phase, Seconds input) {
+LoaderOptions Training::loader_options(int batch, const Augmentation& augmentation) {
+  return {.rank = rank_,
+          .ranks = ranks_,
+          .batch = batch,
+          .workers = request_.workers,
+          .seed = recipe_.seed,
+          .augmentation = augmentation,
+          .allocate = [this](std::size_t bytes) { return batch_memory_.take(bytes); }};
+}
+
+const Batch* Training::bring_batch(Loader& loader) {
+  // The loader writes the memory of the batch before again.
+  wait_for(brought_, device_patience, "bring a batch to the device");
+  const Batch* batch = loader.next();
+  next_samples_ = batch == nullptr ? 0 : batch->labels.size();
+  if (next_samples_ > 0) brought_ = network_->bring(batch->images, batch->labels);
+  return batch;
+}
+
+void Training::iterate(Loader& loader, const Phase& phase) {
   const Clock::time_point start = Clock::now();
+  const Seconds waited = loader.waited();
+  if (next_samples_ == 0) static_cast<void>(bring_batch(loader));
+  PACELINE_ASSERT(next_samples_ > 0, "an epoch has as many batches as it says");
+  const Seconds input = loader.waited() - waited;
+  const auto samples = static_cast<double>(std::exchange(next_samples_, 0));
   if (layers_) {
     layers_->at(done_);
     network_->observe(request_.recorder->records(done_) ? &*layers_ : nullptr);
@@ -340,8 +369,7 @@ void Training::iterate(const Batch& batch, const Phase& phase, Seconds input) {
   // Counted in whole epochs, also where the last one ends early.
   const double epoch = static_cast<double>(position_.epoch) +
                        static_cast<double>(position_.batch) / static_cast<double>(whole(phase));
-  network_->start_forward(batch.images, batch.labels, Pass::training,
-                          dropout_seed(recipe_.seed, position_.iteration, rank_));
+  network_->start_pass(Pass::training, dropout_seed(recipe_.seed, position_.iteration, rank_));
   const std::size_t slot = double_buffered() ? to_size(begun_ % 2) : 0;
   ++begun_;
   scales_[slot] = static_cast<float>(loss_scale_.scale);  // as a checkpoint keeps it
@@ -350,6 +378,8 @@ void Training::iterate(const Batch& batch, const Phase& phase, Seconds input) {
   network_->compute_gradients(
       static_cast<float>(scales_[slot] / ranks_), gradients_[slot],
       [this](int parameter, const Token& when) { exchange_->ready(parameter, when); });
+  // The device computes now.
+  if (position_.batch + 1 < batches && loader.is_ready()) static_cast<void>(bring_batch(loader));
   const std::int64_t skipped = loss_scale_.skipped;
   const double rate = learning_rate(recipe_, epoch, std::int64_t{ranks_} * phase.batch_per_rank);
   GradientExchange::Outcome travel;
@@ -368,14 +398,13 @@ void Training::iterate(const Batch& batch, const Phase& phase, Seconds input) {
     const std::string remark = network_->take_remark();
     if (!remark.empty()) observer_->remark(remark);
   }
-  const auto samples = static_cast<double>(batch.labels.size());
   sums_.loss += pass.loss * samples;
   sums_.correct += static_cast<double>(pass.correct);
   sums_.samples += samples;
   sums_.exposed += travel.exposed;
   sums_.input += input;
   if (observer_ != nullptr) {
-    const Seconds time = since(start) + input;
+    const Seconds time = since(start);
     observer_->iteration({.epoch = position_.epoch,
                           .batch = position_.batch,
                           .batches = batches,
@@ -459,22 +488,18 @@ void Training::report_epoch() {
 std::array<double, 4> Training::evaluate() {
   const std::vector<float> own = to_host(network_->running_statistics());
   set_statistics(averaged(own));
-  Loader loader(request_.dataset, Part::test,
-                {.rank = rank_,
-                 .ranks = ranks_,
-                 .batch = network_->batch(),
-                 .workers = request_.workers,
-                 .seed = recipe_.seed,
-                 .augmentation = {}});
+  Loader loader(request_.dataset, Part::test, loader_options(network_->batch(), {}));
   std::array<double, 4> sums = {};
   network_->observe(nullptr);
-  while (const Batch* batch = loader.next()) {
-    if (batch->labels.empty()) continue;
-    const PassOutcome pass = network_->forward(batch->images, batch->labels, Pass::evaluation);
-    sums[0] += pass.loss * static_cast<double>(batch->labels.size());
+  while (bring_batch(loader) != nullptr) {
+    if (next_samples_ == 0) continue;
+    const auto samples = static_cast<double>(next_samples_);
+    network_->start_pass(Pass::evaluation);
+    const PassOutcome pass = network_->outcome();
+    sums[0] += pass.loss * samples;
     sums[1] += static_cast<double>(pass.correct);
     sums[2] += static_cast<double>(pass.correct_5);
-    sums[3] += static_cast<double>(batch->labels.size());
+    sums[3] += samples;
   }
   set_statistics(own);
   sum_over_ranks(channel_, sums);

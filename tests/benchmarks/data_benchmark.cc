@@ -93,7 +93,7 @@ void load(benchmark::State& state, const Dataset& dataset, int batch,
     runtime::Loader loader(dataset, Part::training,
                            {.batch = batch, .workers = workers, .augmentation = augmentation});
     while (const runtime::Batch* next = loader.next()) {
-      benchmark::DoNotOptimize(next->images.data());
+      benchmark::DoNotOptimize(next->images.data);
       images += static_cast<std::int64_t>(next->labels.size());
     }
   }

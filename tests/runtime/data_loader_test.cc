@@ -59,9 +59,10 @@ Contents contents(const Dataset& dataset, Part part, const LoaderOptions& option
   Loader loader(dataset, part, options, epoch, first);
   Contents result;
   while (const Batch* batch = loader.next()) {
-    EXPECT_EQ(batch->images.size(), 2 * batch->labels.size());
-    result.labels.push_back(batch->labels);
-    result.images.push_back(batch->images);
+    const std::span<const float> images = host_floats(batch->images);
+    EXPECT_EQ(images.size(), 2 * batch->labels.size());
+    result.labels.emplace_back(batch->labels.begin(), batch->labels.end());
+    result.images.emplace_back(images.begin(), images.end());
   }
   EXPECT_EQ(loader.next(), nullptr);
   EXPECT_EQ(static_cast<std::int64_t>(result.labels.size()), loader.batches() - first);
@@ -226,8 +227,8 @@ TEST(Loader, TheLastTestBatchesMayBeShortOrEmpty) {
 TEST(Loader, ReusesItsBuffers) {
   const NumberedDataset dataset(4000);
   Loader loader(dataset, Part::training, {.batch = 10, .workers = 2, .prefetch = 3});
-  std::set<const float*> buffers;
-  while (const Batch* batch = loader.next()) buffers.insert(batch->images.data());
+  std::set<const std::byte*> buffers;
+  while (const Batch* batch = loader.next()) buffers.insert(batch->images.data);
   EXPECT_EQ(buffers.size(), 4U) << "three ahead, and the one that is read";
 }
 
@@ -236,7 +237,7 @@ TEST(Loader, ABatchStaysUntilTheNextCall) {
   Loader loader(dataset, Part::test, {.batch = 4, .workers = 3, .prefetch = 1});
   for (std::int32_t i = 0; const Batch* batch = loader.next(); i += 4) {
     if (i < 40) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    EXPECT_EQ(batch->labels, (std::vector<std::int32_t>{i, i + 1, i + 2, i + 3}));
+    EXPECT_THAT(batch->labels, testing::ElementsAre(i, i + 1, i + 2, i + 3));
   }
 }
 

@@ -161,6 +161,21 @@ TEST(Placement, DoesNothingUnlessAsked) {
   }
 }
 
+TEST(Synthetic, HasTheSamplesThatAreAskedFor) {
+  const auto request = [](const std::string& source) {
+    return DatasetRequest{.source = source, .sample = Shape::image(1, 16, 16)};
+  };
+  const auto many = open_dataset(request("synthetic:5000"));
+  EXPECT_EQ(many->size(Part::training), 5000);
+  EXPECT_EQ(many->size(Part::test), 5000);
+  const auto usual = open_dataset(request("synthetic"));
+  EXPECT_EQ(usual->size(Part::training), 1024);
+  EXPECT_EQ(image_of(*many, Part::training, 3, {}, 9), image_of(*usual, Part::training, 3, {}, 9));
+  for (const char* wrong :
+       {"synthetic:", "synthetic:0", "synthetic:-4", "synthetic:many", "synthetic:200000000"})
+    EXPECT_NE(test::error_of([&] { return open_dataset(request(wrong)); }), "no error") << wrong;
+}
+
 TEST(Synthetic, IsAugmentedByTheSeedOnly) {
   const auto dataset = open_dataset({.source = "synthetic", .sample = Shape::image(1, 16, 16)});
   const Augmentation augmentation{.crop_padding = 4, .flip = true};

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -37,6 +39,12 @@ std::unique_ptr<cuda::CudaStream> make_stream(CudaDevice& device) {
       static_cast<cuda::CudaStream*>(device.make_stream().release()));
 }
 
+void start_copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                cuda::CudaStream& stream) {
+  cuda::check(cudaMemcpyAsync(to, from, bytes, kind, stream.handle()),
+              "copy between the host and a CUDA device");
+}
+
 // Pinned memory, which the host writes before a copy to the device or reads behind one from it.
 template <class Element>
 class Staging {
@@ -49,18 +57,13 @@ class Staging {
   }
   // Puts a copy into the stream.
   void copy_to(Element* device, cuda::CudaStream& stream) const {
-    copy(device, memory_.data(), cudaMemcpyHostToDevice, stream);
+    start_copy(device, memory_.data(), elements_ * sizeof(Element), cudaMemcpyHostToDevice, stream);
   }
   void copy_from(const Element* device, cuda::CudaStream& stream) const {
-    copy(memory_.data(), device, cudaMemcpyDeviceToHost, stream);
+    start_copy(memory_.data(), device, elements_ * sizeof(Element), cudaMemcpyDeviceToHost, stream);
   }
 
  private:
-  void copy(void* to, const void* from, cudaMemcpyKind kind, cuda::CudaStream& stream) const {
-    cuda::check(cudaMemcpyAsync(to, from, elements_ * sizeof(Element), kind, stream.handle()),
-                "copy between the host and a CUDA device");
-  }
-
   Memory memory_;
   std::size_t elements_;
 };
@@ -101,7 +104,8 @@ class CudaNetwork::Implementation {
  public:
   Implementation(CudaDevice& device, const models::Network& network,
                  const TrainableNetworkOptions& options, std::unique_ptr<StepLibrary> library)
-      : device_index_(device.index()),
+      : device_(device),
+        device_index_(device.index()),
         options_(checked(network, options)),
         traits_{.batch = options.batch,
                 .classes = count_classes(network),
@@ -112,9 +116,7 @@ class CudaNetwork::Implementation {
         compute_(make_stream(device)),
         input_(make_stream(device)),
         replaying_(options.replay),
-        images_(device, batch() * input_elements_),
-        labels_(device, batch()),
-        pass_(device, 1),
+        of_pass_{OfPass(device, batch()), OfPass(device, batch())},
         backward_pass_(device, 1),
         outcomes_(device, batch()),
         logits_(device, batch() * to_size(traits_.classes)) {
@@ -167,15 +169,32 @@ class CudaNetwork::Implementation {
   [[nodiscard]] Token working_copies_read() { return compute_->record(); }
   void use_working_copies(const Token& written) { compute_->wait_for(written); }
 
-  void forward(std::span<const float> images, std::span<const std::int32_t> labels, Pass pass,
-               std::uint64_t seed) {
+  Token bring(const ConstArrayView& images, std::span<const std::int32_t> labels) {
     const cuda::CurrentDevice current(device_index_);
-    check_batch(traits_, input_elements_, images, labels, pass);
+    check_batch(traits_, input_elements_, host_floats(images), labels);
+    const std::byte* source = images.data;
+    if (images.kind != MemoryKind::pinned) source = staged(host_floats(images));
+    input_->wait_for(images_read_);
+    start_copy(program_.images, source, images.bytes(), cudaMemcpyHostToDevice, *input_);
+    brought_ = input_->record();
+    slot_ = 1 - slot_;
+    OfPass& next = of_pass_[slot_];
+    wait(next.copied);
+    const std::span<std::int32_t> all = next.labels.elements();
+    std::ranges::copy(labels, all.begin());
+    std::ranges::fill(all.subspan(labels.size()), 0);
+    samples_ = labels.size();
+    return brought_;
+  }
+
+  void start_pass(Pass pass, std::uint64_t seed) {
+    const cuda::CurrentDevice current(device_index_);
+    check_samples(traits_, samples_, pass);
+    compute_->wait_for(brought_);
     if (marker_ != nullptr) marker_->began(false, *compute_);
-    load(images, labels, seed);
+    load(seed);
     const bool trains = pass == Pass::training;
     const auto issue = [&] {
-      cuda::start(program_.load_images, compute_->handle());
       for (std::size_t i = 0; i < program_.layers.size(); ++i) {
         const cuda::LayerProgram& layer = program_.layers[i];
         began(false, i);
@@ -189,7 +208,7 @@ class CudaNetwork::Implementation {
       (trains ? training_ : evaluation_).put(compute_->handle(), replaying_, nullptr, issue);
     outcomes_.copy_from(program_.outcomes, *compute_);
     outcomes_came_ = compute_->record();
-    samples_ = labels.size();
+    computed_samples_ = std::exchange(samples_, 0);
     is_trained_ = pass == Pass::training;
     seed_ = seed;
   }
@@ -198,12 +217,12 @@ class CudaNetwork::Implementation {
     wait(outcomes_came_);
     PassOutcome result;
     const auto classes = static_cast<std::int32_t>(traits_.classes);
-    for (const SampleOutcome& sample : outcomes_.elements().first(samples_)) {
+    for (const SampleOutcome& sample : outcomes_.elements().first(computed_samples_)) {
       result.loss += sample.loss;
       result.correct += sample.before < 1 ? 1 : 0;
       result.correct_5 += sample.before < std::min<std::int32_t>(5, classes) ? 1 : 0;
     }
-    result.loss /= static_cast<double>(samples_);
+    result.loss /= static_cast<double>(computed_samples_);
     return result;
   }
 
@@ -237,7 +256,6 @@ class CudaNetwork::Implementation {
       const Token done = compute_->record();
       for (const int parameter : stretch.parameters) ready(parameter, done);
     }
-    computed_ = compute_->record();
   }
 
   // Cuts the backward pass into stretches.
@@ -299,21 +317,24 @@ class CudaNetwork::Implementation {
     }
   }
 
-  // Fewer samples than a batch are filled up with zeros, by the operation that loads them.
-  void load(std::span<const float> images, std::span<const std::int32_t> labels,
-            std::uint64_t seed) {
-    wait(loaded_);  // the staging memory may still be read
-    std::ranges::copy(images, images_.elements().begin());
-    std::ranges::copy(labels, labels_.elements().begin());
-    std::ranges::fill(images_.elements().subspan(images.size()), 0.0F);
-    std::ranges::fill(labels_.elements().subspan(labels.size()), 0);
-    pass_.elements()[0] = {seed, 1.0F, static_cast<std::int32_t>(labels.size())};
-    input_->wait_for(computed_);  // the backward pass before reads labels and parameters
-    images_.copy_to(program_.images, *input_);
-    labels_.copy_to(program_.labels, *input_);
-    pass_.copy_to(program_.pass, *input_);
-    loaded_ = input_->record();
-    compute_->wait_for(loaded_);
+  // The images in pinned memory of this network, for a caller that has them elsewhere.
+  const std::byte* staged(std::span<const float> images) {
+    if (!staged_images_) staged_images_.emplace(device_, batch() * input_elements_);
+    wait(brought_);  // the memory may still be read
+    std::ranges::copy(images, staged_images_->elements().begin());
+    return reinterpret_cast<const std::byte*>(staged_images_->elements().data());
+  }
+
+  // Puts the images of the pass into the network's first tensor, where samples that a batch lacks are
+  // zeros. What the pass reads of the host besides is small, and goes in the same stream.
+  void load(std::uint64_t seed) {
+    OfPass& now = of_pass_[slot_];
+    now.parameters.elements()[0] = {seed, 1.0F, static_cast<std::int32_t>(samples_)};
+    now.labels.copy_to(program_.labels, *compute_);
+    now.parameters.copy_to(program_.pass, *compute_);
+    now.copied = compute_->record();
+    cuda::start(program_.load_images, compute_->handle());
+    images_read_ = compute_->record();
   }
 
   // One of the two parts of a layer's backward pass.
@@ -376,6 +397,15 @@ class CudaNetwork::Implementation {
     observer_->ended(backward, static_cast<int>(layer));
   }
 
+  // What a pass reads of the host beside its images.
+  struct OfPass {
+    OfPass(CudaDevice& device, std::size_t batch) : labels(device, batch), parameters(device, 1) {}
+    Staging<std::int32_t> labels;
+    Staging<PassParameters> parameters;
+    Token copied;
+  };
+
+  CudaDevice& device_;
   int device_index_;  // to which work goes, and so is current while this puts work into a stream
   TrainableNetworkOptions options_;
   NetworkTraits traits_;
@@ -393,21 +423,22 @@ class CudaNetwork::Implementation {
   ReplayedWork training_;
   ReplayedWork evaluation_;
   std::vector<Stretch> stretches_;  // of the backward pass
-  Staging<float> images_;
-  Staging<std::int32_t> labels_;
-  Staging<PassParameters> pass_;
+  std::optional<Staging<float>> staged_images_;
+  std::array<OfPass, 2> of_pass_;  // of the pass under way, and of the next
+  std::size_t slot_ = 0;           // of the batch that was brought last
   Staging<PassParameters> backward_pass_;
   Staging<SampleOutcome> outcomes_;
   Staging<float> logits_;
   LayerObserver* observer_ = nullptr;
   PassMarker* marker_ = nullptr;
   float* gradient_array_ = nullptr;  // that operations have
-  Token computed_;                   // the last backward pass
-  // Copies between staging memory and the device.
-  Token loaded_;
+  // Copies between the host and the device.
+  Token brought_;
+  Token images_read_;  // by the pass that was started last
   Token backward_pass_copied_;
   Token outcomes_came_;
-  std::size_t samples_ = 0;  // of the last forward pass
+  std::size_t samples_ = 0;           // of the batch that was brought, until its pass is started
+  std::size_t computed_samples_ = 0;  // of the last forward pass
   // The last training pass, as backward() needs it.
   bool is_trained_ = false;
   std::uint64_t seed_ = 0;
@@ -436,12 +467,14 @@ Token CudaNetwork::take_weights(const ConstArrayView& weights, int first, int co
 PassOutcome CudaNetwork::forward(std::span<const float> images,
                                  std::span<const std::int32_t> labels, Pass pass,
                                  std::uint64_t seed) {
-  implementation_->forward(images, labels, pass, seed);
-  return implementation_->outcome();
+  start_forward(images, labels, pass, seed);
+  return outcome();
 }
-void CudaNetwork::start_forward(std::span<const float> images, std::span<const std::int32_t> labels,
-                                Pass pass, std::uint64_t seed) {
-  implementation_->forward(images, labels, pass, seed);
+Token CudaNetwork::bring(const ConstArrayView& images, std::span<const std::int32_t> labels) {
+  return implementation_->bring(images, labels);
+}
+void CudaNetwork::start_pass(Pass pass, std::uint64_t seed) {
+  implementation_->start_pass(pass, seed);
 }
 PassOutcome CudaNetwork::outcome() {
   return implementation_->outcome();

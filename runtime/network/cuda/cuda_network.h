@@ -11,8 +11,9 @@
 // they are what libraries are held against. Where cuDNN computes, numbers differ also by what
 // docs/training.md says ("On GPUs").
 //
-// A forward pass copies its images from pinned memory on a stream of its own. No pass waits for what it
-// starts: outcome() waits for the loss, and each gradient has a token. While an observer is set, every
+// Images travel on a stream of their own, into memory that a pass reads at its begin only: those of the
+// next batch may be brought as soon as a pass is started. No pass waits for what it starts: outcome()
+// waits for the loss, and each gradient has a token. While an observer is set, every
 // layer is waited for, so that it is told when the device has done the layer.
 //
 // Passes are CUDA graphs from their second time on (runtime/network/cuda/replayed_work.h), unless an
@@ -68,8 +69,8 @@ class CudaNetwork final : public TrainableNetwork {
   void use_working_copies(const Token& written) override;
   PassOutcome forward(std::span<const float> images, std::span<const std::int32_t> labels,
                       Pass pass, std::uint64_t seed = 0) override;
-  void start_forward(std::span<const float> images, std::span<const std::int32_t> labels, Pass pass,
-                     std::uint64_t seed = 0) override;
+  Token bring(const ConstArrayView& images, std::span<const std::int32_t> labels) override;
+  void start_pass(Pass pass, std::uint64_t seed = 0) override;
   [[nodiscard]] PassOutcome outcome() override;
   void compute_gradients(float loss_scale, const ArrayView& gradients,
                          const GradientReady& ready) override;

@@ -42,7 +42,7 @@ class Dataset {
 };
 
 struct DatasetRequest {
-  // "fashion-mnist", "synthetic", a folder (ImageNet's layout: train/CLASS/*.jpg, val/CLASS/*.jpg),
+  // "fashion-mnist", "synthetic" or "synthetic:SAMPLES" (of each part), a folder (ImageNet's layout: train/CLASS/*.jpg, val/CLASS/*.jpg),
   // or a folder of TFRecord files (train-*, validation-*).
   std::string source;
   models::Shape sample;                   // that the network takes

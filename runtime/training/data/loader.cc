@@ -29,7 +29,9 @@ using Clock = std::chrono::steady_clock;
 
 struct Slot {
   std::int64_t number = -1;  // of the batch that it holds
-  Batch batch;
+  Memory memory;
+  std::vector<std::int32_t> all_labels;
+  Batch batch;  // what of both is filled
   int pieces_left = 0;
   int failed_piece = 0;
   std::exception_ptr error;
@@ -74,12 +76,17 @@ struct Loader::State {
   ~State() { stop(); }
 
   const Batch* next();
+  bool is_ready();
 
   std::int64_t batches = 0;
   Clock::duration waited{};
 
  private:
   Slot& slot_of(std::int64_t number) { return slots_[to_size(number) % slots_.size()]; }
+  // Whether the slot holds the batch that the consumer is given next.
+  [[nodiscard]] bool is_decoded(const Slot& slot) const {
+    return slot.number == consumed_ && slot.pieces_left == 0;
+  }
   [[nodiscard]] bool may_begin() const {
     return next_batch_ < given_back_ + static_cast<std::int64_t>(slots_.size());
   }
@@ -133,8 +140,8 @@ Loader::State::State(const Dataset& dataset, Part part, const LoaderOptions& opt
   next_batch_ = given_back_ = consumed_ = first_batch;
   slots_.resize(options.workers == 0 ? 1 : to_size(options.prefetch) + 1);
   for (Slot& slot : slots_) {
-    slot.batch.images.resize(to_size(options.batch * elements_));
-    slot.batch.labels.resize(to_size(options.batch));
+    slot.memory = options.allocate(to_size(options.batch * elements_) * sizeof(float));
+    slot.all_labels.resize(to_size(options.batch));
   }
   try {
     for (int i = 0; i < options.workers; ++i) threads_.emplace_back([this] { work(); });
@@ -148,10 +155,9 @@ void Loader::State::begin(Slot& slot, std::int64_t number) {
   slot.number = number;
   slot.pieces_left = pieces_;
   slot.error = nullptr;
-  const std::int64_t count = positions_of(sharing_, number).count();
-  // Shrinks for the last batches only, so nothing is allocated.
-  slot.batch.images.resize(to_size(count * elements_));
-  slot.batch.labels.resize(to_size(count));
+  const auto count = to_size(positions_of(sharing_, number).count());
+  slot.batch = {slot.memory.array(NumberType::fp32).part(0, count * to_size(elements_)),
+                std::span(slot.all_labels).first(count)};
 }
 
 void Loader::State::decode(Slot& slot, int piece) {
@@ -159,15 +165,16 @@ void Loader::State::decode(Slot& slot, int piece) {
   const std::int64_t begin = positions.count() * piece / pieces_;
   const std::int64_t end = positions.count() * (piece + 1) / pieces_;
   const auto elements = to_size(elements_);
+  const std::span<float> images = host_floats(slot.memory.array(NumberType::fp32));
   const Augmentation none;
   for (std::int64_t i = begin; i < end && !stopping_.load(std::memory_order_relaxed); ++i) {
     const auto place = to_size(i);
     const std::int64_t position = positions.begin + i;
     const std::int64_t sample = order_.empty() ? position : order_[to_size(position)];
-    slot.batch.labels[place] =
+    slot.all_labels[place] =
         dataset_.read(part_, sample, part_ == Part::training ? options_.augmentation : none,
                       mixed_seed(augmentation_seed_, static_cast<std::uint64_t>(sample)),
-                      std::span(slot.batch.images).subspan(place * elements, elements));
+                      images.subspan(place * elements, elements));
   }
 }
 
@@ -222,15 +229,20 @@ const Batch* Loader::State::next() {
     room_.notify_all();
   }
   Slot& slot = slot_of(consumed_);
-  const auto is_ready = [&] { return slot.number == consumed_ && slot.pieces_left == 0; };
-  if (!is_ready()) {
+  if (!is_decoded(slot)) {
     const Clock::time_point start = Clock::now();
-    ready_.wait(lock, is_ready);
+    ready_.wait(lock, [&] { return is_decoded(slot); });
     waited += Clock::now() - start;
   }
   if (slot.error) std::rethrow_exception(slot.error);
   ++consumed_;
   return &slot.batch;
+}
+
+bool Loader::State::is_ready() {
+  if (consumed_ == batches || threads_.empty()) return false;
+  const std::lock_guard lock(mutex_);
+  return is_decoded(slot_of(consumed_));
 }
 
 void Loader::State::stop() {
@@ -252,6 +264,9 @@ std::int64_t Loader::batches() const {
 }
 const Batch* Loader::next() {
   return state_->next();
+}
+bool Loader::is_ready() const {
+  return state_->is_ready();
 }
 Seconds Loader::waited() const {
   return Seconds{std::chrono::duration<double>(state_->waited).count()};

@@ -6,12 +6,14 @@
 // and yields what an uninterrupted one would.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "models/base/units.h"
+#include "runtime/device/memory.h"
 #include "runtime/training/data/dataset.h"
 
 namespace paceline::runtime {
@@ -24,11 +26,13 @@ struct LoaderOptions {
   int prefetch = 2;  // batches ahead
   std::uint64_t seed = 1;
   Augmentation augmentation = {};
+  // Where images of a batch are put: memory that the host writes.
+  std::function<Memory(std::size_t bytes)> allocate = host_memory;
 };
 
 struct Batch {
-  std::vector<float> images;  // samples x channels x height x width
-  std::vector<std::int32_t> labels;
+  ConstArrayView images;  // samples x channels x height x width in FP32
+  std::span<const std::int32_t> labels;
 };
 
 class Loader {
@@ -47,6 +51,8 @@ class Loader {
   // The next batch, or null after the last. Valid until the next call. Rethrows what a worker
   // threw when its batch is due, and again in each later call.
   [[nodiscard]] const Batch* next();
+  // Whether next() has a batch, or an error, without waiting.
+  [[nodiscard]] bool is_ready() const;
   // How long next() has waited for workers, in all; without workers, how long it has decoded.
   [[nodiscard]] Seconds waited() const;
 

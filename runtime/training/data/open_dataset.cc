@@ -1,8 +1,11 @@
+#include <cstdint>
 #include <filesystem>
+#include <string_view>
 #include <vector>
 
 #include "models/base/error.h"
 #include "models/base/names.h"
+#include "models/base/parse_units.h"
 #include "runtime/training/data/dataset.h"
 #include "runtime/training/data/idx_dataset.h"
 #include "runtime/training/data/image_folder.h"
@@ -15,6 +18,14 @@ namespace {
 const std::vector<std::string>& known_sources() {
   static const std::vector<std::string> names{"fashion-mnist", "synthetic"};
   return names;
+}
+
+constexpr std::string_view synthetic_of = "synthetic:";
+
+DatasetRequest with_samples(DatasetRequest request, const std::string& count) {
+  constexpr std::int64_t most_samples = 100'000'000;
+  request.synthetic_samples = parse_count(count, 1, most_samples);
+  return request;
 }
 
 InputError unknown_source(const std::string& source) {
@@ -39,6 +50,9 @@ std::unique_ptr<Dataset> open_folder(const DatasetRequest& request) {
 std::unique_ptr<Dataset> open_dataset(const DatasetRequest& request) {
   std::error_code error;
   if (request.source == "synthetic") return make_synthetic_dataset(request);
+  if (request.source.starts_with(synthetic_of))
+    return make_synthetic_dataset(
+        with_samples(request, request.source.substr(synthetic_of.size())));
   if (request.source == "fashion-mnist") {
     if (!std::filesystem::is_directory(fashion_mnist_folder, error))
       throw InputError(

@@ -25,6 +25,7 @@ set(data_headers
   training/data/idx_dataset.h
   training/data/image_folder.h
   training/data/jpeg.h
+  training/data/batch_memory.h
   training/data/loader.h
   training/data/order.h
   training/data/photograph.h
