@@ -40,7 +40,7 @@ def parser():
     packing.add_argument("--doubles", action="store_true", help="take the doubles of CUDA's libraries along, to rehearse")
     packing.add_argument("--programs", metavar="NAME,...", help="only these targets")
     packing.add_argument("--as-built", action="store_true", help="take the programs as they are, without building first")
-    packing.add_argument("--limit-mib", type=float, default=52, help="refuse a larger folder (52: with the tree less than 64)")
+    packing.add_argument("--limit-mib", type=float, default=46, help="refuse a larger folder (46: with the tree less than 64)")
     running = commands.add_parser("run", help="check this machine's GPU")
     running.add_argument("folder", type=pathlib.Path)
     running.add_argument("--output", type=pathlib.Path, required=True, metavar="RESULT.json")

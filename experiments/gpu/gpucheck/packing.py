@@ -1,4 +1,5 @@
 """pack: programs of a build, their libraries and the data into a folder that travels."""
+import gzip
 import hashlib
 import json
 import pathlib
@@ -153,12 +154,21 @@ def strip(file, target):
 
 
 def copy_data(data, target):
+    """The first half of each file of Fashion-MNIST: all of it is 29 MiB, which no packer makes less."""
     target.mkdir()
     for name in ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"):
         file = data / f"{name}.gz"
         if not file.exists():
             raise CheckError(f"there is no {file}: apt install dataset-fashion-mnist, or say --data none")
-        shutil.copy(file, target)
+        (target / file.name).write_bytes(gzip.compress(first_half(gzip.decompress(file.read_bytes())), mtime=0))
+
+
+def first_half(idx):
+    """Of a file in the IDX format: two zeros, a type, the number of dimensions, each size in four bytes, the numbers."""
+    header = 4 + 4 * idx[3]
+    count = int.from_bytes(idx[4:8], "big")
+    each = (len(idx) - header) // count
+    return idx[:4] + (count // 2).to_bytes(4, "big") + idx[8:header + count // 2 * each]
 
 
 def source_of(root):
