@@ -52,7 +52,9 @@ class CudaNetworkProbe final : public NetworkProbe {
         recipe_(shipped_recipe(default_recipe)),
         current_(device_.index()),
         layer_marks_(marks_, layers_),
-        images_(to_size(network.input().elements() * options.batch)),
+        images_memory_(
+            device_.allocate(to_size(network.input().elements() * options.batch) * sizeof(float),
+                             MemoryKind::pinned)),
         labels_(to_size(options.batch)),
         made_network_(backend.make_network(
             network, {.batch = options.batch, .storage = storage(options.precision)})),
@@ -66,7 +68,8 @@ class CudaNetworkProbe final : public NetworkProbe {
         stream_(static_cast<CudaStream*>(made_.get())) {
     std::mt19937_64 random(1);
     std::normal_distribution<float> normal;
-    std::generate(images_.begin(), images_.end(), [&] { return normal(random); });
+    std::ranges::generate(host_floats(images_memory_.array(NumberType::fp32)),
+                          [&] { return normal(random); });
     for (std::size_t i = 0; i < labels_.size(); ++i)
       labels_[i] = static_cast<std::int32_t>(i % to_size(network_.classes()));
     copy_from_host(device_, *stream_, initial_weights(network, {}), weights());
@@ -76,6 +79,7 @@ class CudaNetworkProbe final : public NetworkProbe {
       network_.announce_at({static_cast<int>(network_.parameters().size()) - 1});
     make_traffic(least_message);
     mark_s_ = time_mark();
+    bring();
   }
 
   [[nodiscard]] std::string traffic() const override { return traffic_->description(); }
@@ -141,12 +145,18 @@ class CudaNetworkProbe final : public NetworkProbe {
         weights(), 0, static_cast<int>(network_.parameters().size()), stream_->record()));
   }
 
+  // The batch of the next pass, which is always the same.
+  void bring() {
+    static_cast<void>(network_.bring(images_memory_.array(NumberType::fp32), labels_));
+  }
+
   // What training on one rank does (runtime/training/trainer.cc), with one bucket. The learning rate
   // is 0, so that numbers stay as they are however often it is repeated.
   void iterate() {
-    network_.start_forward(images_, labels_, Pass::training, 1);
+    network_.start_pass(Pass::training, 1);
     Token last;
     network_.compute_gradients(1.0F, gradients(), [&](int, const Token& when) { last = when; });
+    bring();
     stream_->wait_for(last);
     auto* const found = reinterpret_cast<std::uint32_t*>(found_.data());
     *found = 0;
@@ -248,7 +258,7 @@ class CudaNetworkProbe final : public NetworkProbe {
   CurrentDevice current_;
   Marks marks_;
   LayerMarks layer_marks_;
-  std::vector<float> images_;
+  Memory images_memory_;
   std::vector<std::int32_t> labels_;
   std::unique_ptr<TrainableNetwork> made_network_;
   CudaNetwork& network_;

@@ -223,9 +223,9 @@ TEST_F(DeviceCalibration, TimesEveryLayerAsItsKernelsWereDescribed) {
       "*=41e-6");
   const NetworkTimes times = measure(models::zoo_network("cnn-small"), 2, Precision::fp32);
   const std::map<std::string, std::pair<double, double>> expected = {
-      // Images, labels and the pass, whose way begins when the host has looked at the gradients and the
-      // update runs; and there is no gradient of images.
-      {"conv1", {300 - 41 + 7 + 11, 3 + 17}},
+      // Labels and the pass travel at its begin, images beside the pass before; and there is no gradient
+      // of images.
+      {"conv1", {100 + 100 + 7 + 11, 3 + 17}},
       {"conv2", {11, 3 + 17 + 13}},
       {"fc1", {11, 3 + 17 + 13}},
       {"fc2", {11, 3 + 17 + 13}},
