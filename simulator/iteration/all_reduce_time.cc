@@ -57,9 +57,14 @@ std::vector<std::string> nccl_all_reduce_names() {
   return names;
 }
 
-AllReduceSpread all_reduce_spread(bool is_measured) {
-  return is_measured ? AllReduceSpread{.transfer = 0.143, .latency = 0.429}
-                     : AllReduceSpread{.transfer = 0.286, .latency = 0.358};
+AllReduceSpread all_reduce_spread(const Pace& pace) {
+  constexpr AllReduceSpread unmeasured{.transfer = 0.358, .latency = 0.358};
+  constexpr AllReduceSpread measured{.transfer = 0.114, .latency = 0.429};
+  constexpr AllReduceSpread doubling{.transfer = 0.072, .latency = 0.715};
+  if (!pace.is_measured) return unmeasured;
+  const double root = std::sqrt(pace.doublings);
+  return {.transfer = std::hypot(measured.transfer, root * doubling.transfer),
+          .latency = std::hypot(measured.latency, root * doubling.latency)};
 }
 
 AllReduceTimer::AllReduceTimer(const AllReduceRequest& request) : request_(request) {
@@ -75,7 +80,7 @@ AllReduceTime AllReduceTimer::with_interval(Timers& timers, const Parts& parts,
   const NcclTime stated = parts(timers, Bound::stated);
   const Seconds time = whole(stated);
   if (time <= Seconds{0}) return predicted(time, time, time, time, std::move(timed_by));
-  const AllReduceSpread spread = all_reduce_spread(timers.pace.is_measured);
+  const AllReduceSpread spread = all_reduce_spread(timers.pace);
   const double unexplained = std::hypot(spread.latency * (stated.latency / time),
                                         spread.transfer * (stated.transfer / time));
   const Seconds fast = std::min(time, whole(parts(timers, Bound::fast)));
@@ -203,7 +208,8 @@ AllReduceTimer::Timers& AllReduceTimer::timers_for(const std::string& algorithm,
   const auto known = timers_.find(algorithm);
   if (known != timers_.end()) return known->second;
   const bool between_nodes = models::used_nodes(request_.cluster, told.front().ranks) > 1;
-  const Pace pace = pace_of(told, between_nodes, paced);
+  Pace pace = pace_of(told, between_nodes, paced);
+  pace.doublings = std::abs(std::log2(static_cast<double>(told.front().ranks) / request_.ranks));
   return timers_.emplace(algorithm, timers_at(pace, request_.ranks)).first->second;
 }
 

@@ -47,9 +47,10 @@ struct AllReduceSpread {
   double transfer = 0;
   double latency = 0;
 };
-// They differ with whether an all-reduce of the cluster was measured. Fitted to published
-// all-reduces (experiments/unexplained_all_reduces.py); they move no prediction.
-[[nodiscard]] AllReduceSpread all_reduce_spread(bool is_measured);
+// They differ with whether an all-reduce of the cluster was measured, and grow with each doubling of
+// ranks between that and the job. Fitted to published all-reduces
+// (experiments/unexplained_all_reduces.py); they move no prediction.
+[[nodiscard]] AllReduceSpread all_reduce_spread(const Pace& pace);
 
 struct AllReduceTime {
   Figure<Seconds> time;         // predicted

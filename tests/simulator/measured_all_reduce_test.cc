@@ -177,8 +177,30 @@ TEST(AllReduceSpread, IsTheIntervalWhereNoFigureHasOne) {
   const Figure<Seconds> time = timer.by_name("ring", {}, Bytes{1e13}).time;
   constexpr double reach_of_90_percent = 1.6449;
   const double spread = std::log(time.high / time.value) / reach_of_90_percent;
-  EXPECT_NEAR(spread, all_reduce_spread(false).transfer, 1e-3);
+  EXPECT_NEAR(spread, all_reduce_spread({}).transfer, 1e-3);
   EXPECT_NEAR(std::log(time.value / time.low) / reach_of_90_percent, spread, 1e-3);
+}
+
+// What was measured says less of a job, the more doublings of ranks lie between them.
+TEST(AllReduceSpread, GrowsWithRanksBetweenTheJobAndWhatWasMeasured) {
+  const models::Cluster cluster = models::catalog_cluster("h200-ndr");
+  const auto reach = [&](int measured, Bytes bytes) {
+    AllReduceTimer timer({.cluster = cluster,
+                          .ranks = 64,
+                          .measured = {{measured, Bytes{1 << 10}, Seconds{60e-6}},
+                                       {measured, Bytes{1 << 28}, Seconds{3e-3}}}});
+    const Figure<Seconds> time = timer.by_name("ring", {}, bytes).time;
+    return time.high / time.low;
+  };
+  for (const Bytes bytes : {Bytes{1 << 12}, Bytes{1 << 28}}) {
+    double before = 0;
+    for (const int measured : {64, 32, 16}) {
+      const double now = reach(measured, bytes);
+      EXPECT_GT(now, before);
+      before = now;
+    }
+    EXPECT_NEAR(std::log(reach(128, bytes)) / std::log(reach(32, bytes)), 1, 0.01);
+  }
 }
 
 }  // namespace
