@@ -38,7 +38,8 @@ const Document<Row>& row_document() {
               [](const Row& row) {
                 return row.kind == RowKind::all_reduce ? std::optional(row.bytes) : std::nullopt;
               },
-              not_negative());
+              not_negative())
+          .add_if_any("naive", &Row::naive, or_null(any_number()));
   return document;
 }
 
@@ -50,22 +51,40 @@ const Document<RowWithout>& without_document() {
   return document;
 }
 
+const Document<Summary::Naive>& naive_document() {
+  using Naive = Summary::Naive;
+  static const auto document = Document<Naive>()
+                                   .add("rows", &Naive::rows)
+                                   .add("median_error", &Naive::median)
+                                   .add("p90_error", &Naive::p90)
+                                   .add("our_median_error", &Naive::our_median)
+                                   .add("our_p90_error", &Naive::our_p90);
+  return document;
+}
+
 const Document<Summary>& summary_document() {
   const auto of_rows = [](auto member) {
     return [member](const Summary& of) {
       return of.rows > 0 ? std::optional(of.*member) : std::nullopt;
     };
   };
-  static const auto document = Document<Summary>()
-                                   .add("rows", &Summary::rows)
-                                   .add("calibrated", &Summary::calibrated)
-                                   .add_if_any("median_error", of_rows(&Summary::median))
-                                   .add_if_any("p90_error", of_rows(&Summary::p90))
-                                   .add_if_any("worst_error", of_rows(&Summary::worst))
-                                   .add_if_any("bias", of_rows(&Summary::bias))
-                                   .add_if_any("inside", of_rows(&Summary::inside))
-                                   .add_if_any("pairs", of_rows(&Summary::pairs))
-                                   .add_if_any("ordered", of_rows(&Summary::ordered));
+  static const auto document =
+      Document<Summary>()
+          .add("rows", &Summary::rows)
+          .add("calibrated", &Summary::calibrated)
+          .add_if_any("median_error", of_rows(&Summary::median))
+          .add_if_any("p90_error", of_rows(&Summary::p90))
+          .add_if_any("worst_error", of_rows(&Summary::worst))
+          .add_if_any("bias", of_rows(&Summary::bias))
+          .add_if_any("inside", of_rows(&Summary::inside))
+          .add_if_any("pairs", of_rows(&Summary::pairs))
+          .add_if_any("ordered", of_rows(&Summary::ordered))
+          .add_if_any(
+              "naive",
+              [](const Summary& of) {
+                return of.naive.rows > 0 ? std::optional(of.naive) : std::nullopt;
+              },
+              naive_document());
   return document;
 }
 

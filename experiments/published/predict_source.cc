@@ -43,7 +43,8 @@ struct Work {
 // What all rows of a series rest on.
 struct Series {
   Profile profile;
-  std::string fault;  // why it could not be calibrated
+  std::optional<PerSecond> rank_rate;  // samples of a rank, at the most ranks that calibrate it
+  std::string fault;                   // why it could not be calibrated
 };
 
 // The published throughput of a row that calibrates, with the middle 90 % of what rounds to it.
@@ -84,8 +85,9 @@ Series calibrated(const Source& source, const std::string& name,
     series.profile.cluster = work->job.cluster->name;
     series.profile.device = work->job.cluster->device.name;
     const simulator::PredictionRequest request = work->job.request(&series.profile);
-    series.profile = simulator::calibrated_with(request, *work->job.options.strategy,
-                                                published_throughput(*work->row, work->job));
+    const Figure<PerSecond> published = published_throughput(*work->row, work->job);
+    series.profile = simulator::calibrated_with(request, *work->job.options.strategy, published);
+    series.rank_rate = published.value / work->row->ranks;
   }
   return series;
 }
@@ -219,6 +221,22 @@ Figure<double> ours_of(const Work& work, const Work* against) {
     return simulator::training_time(samples, throughput).value();
   };
   return scaled({time(rate.value), time(rate.high), time(rate.low), {}, {}}, 1 / factor);
+}
+
+// The naive guess of a row, in its unit (Row::naive), by the rate of a rank that is known.
+std::optional<double> naive_of(const Work& work, const Work* against,
+                               const std::optional<PerSecond>& rank_rate) {
+  const TrainingRow& row = *work.row;
+  const double factor = published_unit(row.quantity, row.unit).factor;
+  if (row.quantity == Quantity::efficiency) return 1 / factor;
+  if (row.quantity == Quantity::ratio)
+    return static_cast<double>(row.ranks) / against->row->ranks / factor;
+  if (!rank_rate) return std::nullopt;
+  const PerSecond rate = *rank_rate * static_cast<double>(row.ranks);
+  if (row.quantity == Quantity::throughput) return rate.value() / factor;
+  const double samples =
+      row.quantity == Quantity::iteration ? work.job.samples() : work.job.training_samples();
+  return simulator::training_time(samples, rate).value() / factor;
 }
 
 // Computation beside collectives of the row's job, as the prediction has it of what was calibrated.
@@ -407,6 +425,9 @@ class SourcePredictor {
         result.failed.push_back({work.row->id, work.row->what, fault});
       } else if (work.row->role != Role::reference) {
         result.rows.push_back(result_of(work, against, options_.points, parts_));
+        Row& row = result.rows.back();
+        if (row.kind == RowKind::training && row.provenance == Provenance::predicted)
+          row.naive = naive_of(work, against, series_.at(work.row->series).rank_rate);
       }
     }
     return result;

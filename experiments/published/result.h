@@ -1,6 +1,7 @@
 // Published numbers beside ours, as values: what `paceline reproduce` prints.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,10 @@ struct Row {
   // What two rows have in common that differ in their strategies alone; empty: nothing is.
   std::string contest = {};
   double bytes = 0;  // of an all-reduce
+  // The naive guess of a predicted row of training, in its unit: the rate of a rank of the series at the
+  // most ranks that it was calibrated on, times the ranks; of efficiencies 1, of ratios that of ranks.
+  // Nothing where no such rate is known.
+  std::optional<double> naive = {};
   // How far the row is from what was calibrated, which widens its interval (fitted.h): in doublings of
   // ranks, and in exposed communication as a share of the iteration.
   double doublings = 0;
@@ -44,8 +49,9 @@ struct Row {
   // ours / published - 1
   [[nodiscard]] double relative_error() const { return ours / published - 1; }
   // The same of the speed: more than 0 where the prediction is too fast.
-  [[nodiscard]] double speed_error() const {
-    return is_time ? published / ours - 1 : ours / published - 1;
+  [[nodiscard]] double speed_error() const { return speed_error_of(ours); }
+  [[nodiscard]] double speed_error_of(double guess) const {
+    return is_time ? published / guess - 1 : guess / published - 1;
   }
   [[nodiscard]] bool is_inside() const { return low <= published && published <= high; }
 };

@@ -33,6 +33,8 @@ Summary summary_of(std::span<const Row> rows, const std::function<bool(const Row
   Summary summary;
   std::vector<double> errors;
   std::vector<double> absolute;
+  std::vector<double> naive;
+  std::vector<double> beside_naive;
   std::map<std::string, std::vector<const Row*>> contests;
   for (const Row& row : rows) {
     if (!counts(row)) continue;
@@ -43,6 +45,10 @@ Summary summary_of(std::span<const Row> rows, const std::function<bool(const Row
     const double error = row.speed_error();
     errors.push_back(error);
     absolute.push_back(std::abs(error));
+    if (row.naive) {
+      naive.push_back(std::abs(row.speed_error_of(*row.naive)));
+      beside_naive.push_back(std::abs(error));
+    }
     if (std::abs(error) >= std::abs(summary.worst)) summary.worst = error;
     if (row.is_inside()) ++summary.inside;
     if (row.contest.empty()) continue;
@@ -54,9 +60,14 @@ Summary summary_of(std::span<const Row> rows, const std::function<bool(const Row
   if (errors.empty()) return summary;
   std::sort(errors.begin(), errors.end());
   std::sort(absolute.begin(), absolute.end());
+  std::sort(naive.begin(), naive.end());
+  std::sort(beside_naive.begin(), beside_naive.end());
   constexpr double most = 0.9;
   summary.median = quantile(absolute, 0.5);
   summary.p90 = quantile(absolute, most);
+  if (!naive.empty())
+    summary.naive = {static_cast<int>(naive.size()), quantile(naive, 0.5), quantile(naive, most),
+                     quantile(beside_naive, 0.5), quantile(beside_naive, most)};
   summary.bias = quantile(errors, 0.5);
   return summary;
 }

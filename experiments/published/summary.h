@@ -23,6 +23,15 @@ struct Summary {
   // than 5 %; and how many of these we order alike.
   int pairs = 0;
   int ordered = 0;
+  // The naive guess (Row::naive) on the rows that have one, and ours on the same rows.
+  struct Naive {
+    int rows = 0;
+    double median = 0;
+    double p90 = 0;
+    double our_median = 0;
+    double our_p90 = 0;
+  };
+  Naive naive = {};
 };
 
 // A summary of the rows for which `counts` is true. O(n log n + n x rows of a contest).

@@ -1,7 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <set>
+#include <vector>
 
 #include "experiments/published/predict_source.h"
 #include "experiments/published/summary.h"
@@ -75,6 +78,28 @@ TEST(Published, ANodeCalibratesAndIsMet) {
   EXPECT_EQ(summary.calibrated, 1);
   EXPECT_EQ(summary.pairs, 1);
   EXPECT_EQ(summary.ordered, 1);
+}
+
+// The rate of a rank at the largest scale that calibrates, 1300 / 8, times the ranks.
+TEST(Published, StandsBesideTheNaiveGuess) {
+  const Reproduction result =
+      predicted(line("one", "s", "calibrates", 1, "ring", "throughput,,172,images/s") +
+                line("node", "s", "calibrates", 8, "fused-ring", "throughput,,1300,images/s") +
+                line("more", "s", "predicted", 64, "fused-ring", "throughput,,10000,images/s") +
+                line("time", "s", "predicted", 64, "fused-ring", "iteration,,200,ms") +
+                line("share", "s", "predicted", 64, "fused-ring", "efficiency,one,90,%"));
+  EXPECT_FALSE(row(result, "node").naive.has_value());
+  EXPECT_NEAR(row(result, "more").naive.value(), 64 * 1300 / 8, 1e-6);
+  EXPECT_NEAR(row(result, "time").naive.value() * row(result, "more").naive.value(),
+              row(result, "time").ours * row(result, "more").ours, 1e-3);
+  EXPECT_NEAR(row(result, "share").naive.value(), 100, 1e-9);
+  const Summary::Naive naive = summary_of(result.rows, is_training).naive;
+  EXPECT_EQ(naive.rows, 3);
+  std::vector<double> errors;
+  for (const char* id : {"more", "time", "share"})
+    errors.push_back(std::abs(row(result, id).speed_error_of(row(result, id).naive.value())));
+  std::ranges::sort(errors);
+  EXPECT_DOUBLE_EQ(naive.median, errors[1]);
 }
 
 TEST(Published, ASecondPointCalibratesOrIsPredicted) {
