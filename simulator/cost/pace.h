@@ -13,7 +13,7 @@ struct Pace {
   double transfer = 1;  // beta of ports and NICs; what ranks share otherwise keeps its rate
   bool is_measured = false;
   bool between_nodes = false;
-  double doublings = 0;  // of ranks, between those that were measured and the job's
+  double doublings = 0;  // |log2(ranks of the job / ranks that were measured)|
 };
 
 // The bound of figures that a pace multiplies. It is the stated one if the pace was measured, because

@@ -181,7 +181,7 @@ TEST(AllReduceSpread, IsTheIntervalWhereNoFigureHasOne) {
   EXPECT_NEAR(std::log(time.value / time.low) / reach_of_90_percent, spread, 1e-3);
 }
 
-// What was measured says less of a job, the more doublings of ranks lie between them.
+// A measured all-reduce says less about a job with many more or many fewer ranks.
 TEST(AllReduceSpread, GrowsWithRanksBetweenTheJobAndWhatWasMeasured) {
   const models::Cluster cluster = models::catalog_cluster("h200-ndr");
   const auto reach = [&](int measured, Bytes bytes) {

@@ -317,7 +317,7 @@ class CudaNetwork::Implementation {
     }
   }
 
-  // The images in pinned memory of this network, for a caller that has them elsewhere.
+  // Copies images that the caller has in ordinary memory to pinned memory of this network.
   const std::byte* staged(std::span<const float> images) {
     if (!staged_images_) staged_images_.emplace(device_, batch() * input_elements_);
     wait(brought_);  // the memory may still be read
@@ -397,7 +397,7 @@ class CudaNetwork::Implementation {
     observer_->ended(backward, static_cast<int>(layer));
   }
 
-  // What a pass reads of the host beside its images.
+  // Labels and parameters of a pass, which the host writes.
   struct OfPass {
     OfPass(CudaDevice& device, std::size_t batch) : labels(device, batch), parameters(device, 1) {}
     Staging<std::int32_t> labels;
