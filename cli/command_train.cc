@@ -129,7 +129,7 @@ struct NodeShare {
   bool are_threads = false;
 };
 
-// Sets what depends on how many ranks are on this node: the plan and the threads.
+// Sets what depends on how many ranks are on this node: the plan, the threads and the workers.
 void share_node(const job::TrainingOptions& options, TrainingJob& job, const NodeShare& share) {
   job.plan = job::load_plan(options, job.network, job.recipe, share.ranks, share.ranks_here);
   job.threads = job::optional_count("--threads", options.threads, 1024)

@@ -50,8 +50,8 @@ std::string summary_line(const char* what, const Summary& s) {
   if (const Summary::Naive& naive = s.naive; naive.rows > 0)
     text += fmt::format(
         "\n  naive (the rate of a rank at the largest scale that is known, times the ranks), on "
-        "the {} "
-        "of them that have one: median {:.1f} %, p90 {:.1f} %; ours there: {:.1f} %, {:.1f} %",
+        "the "
+        "{} of them that have one: median {:.1f} %, p90 {:.1f} %; ours there: {:.1f} %, {:.1f} %",
         naive.rows, 100 * naive.median, 100 * naive.p90, 100 * naive.our_median,
         100 * naive.our_p90);
   return text + "\n";

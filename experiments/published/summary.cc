@@ -58,17 +58,15 @@ Summary summary_of(std::span<const Row> rows, const std::function<bool(const Row
   }
   summary.rows = static_cast<int>(errors.size());
   if (errors.empty()) return summary;
-  std::sort(errors.begin(), errors.end());
-  std::sort(absolute.begin(), absolute.end());
-  std::sort(naive.begin(), naive.end());
-  std::sort(beside_naive.begin(), beside_naive.end());
+  for (std::vector<double>* const values : {&errors, &absolute, &naive, &beside_naive})
+    std::ranges::sort(*values);
   constexpr double most = 0.9;
   summary.median = quantile(absolute, 0.5);
   summary.p90 = quantile(absolute, most);
+  summary.bias = quantile(errors, 0.5);
   if (!naive.empty())
     summary.naive = {static_cast<int>(naive.size()), quantile(naive, 0.5), quantile(naive, most),
                      quantile(beside_naive, 0.5), quantile(beside_naive, most)};
-  summary.bias = quantile(errors, 0.5);
   return summary;
 }
 

@@ -134,7 +134,7 @@ enum class NicUse {
   affinity,  // a rank uses the NIC of its slot only: slot * nics / g
 };
 
-// What lies between a NIC and a device, in nvidia-smi's words: one PCIe switch (pix), several (pxb), the
+// The path between a NIC and a device, in the words of nvidia-smi: one PCIe switch (pix), several (pxb), the
 // root of a processor (phb), links between roots of one processor (node), links between processors (sys).
 enum class NicDistance { pix, pxb, phb, node, sys };
 inline constexpr std::array<std::pair<NicDistance, std::string_view>, 5> nic_distances = {

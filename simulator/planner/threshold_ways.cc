@@ -270,7 +270,7 @@ class Ways {
     for (std::size_t i = 1; i < ways_.size(); ++i)
       least = least_of(least, ways_[i].curve, least_bytes_, whole_bytes_);
     least_s_ = least_done_s(job_.clock, cost(least), any);
-    // Of the ways that the plan's timer will time, it may find one faster than the search's does.
+    // The timer of the plan may find a way faster than the timer of this search does.
     const auto worth = [&](std::size_t i) {
       const bool may_be_faster =
           ways_.size() > 1 && i < most_timed && !is_by_steps(ways_[i]) && !is_long(ways_[i]);

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "models/base/error.h"
+#include "runtime/training/data/batch_memory.h"
 #include "runtime/training/data/loader.h"
 #include "runtime/training/data/order.h"
 #include "tests/support/error_of.h"
@@ -250,6 +251,50 @@ TEST(Loader, RethrowsWhenTheBatchIsDue) {
     for (int i = 0; i < 3; ++i)
       EXPECT_EQ(test::error_of([&] { return loader.next(); }), "sample 47 is damaged") << workers;
   }
+}
+
+// Training takes a batch ahead where it is ready, and an error of the next batch must not end this one.
+TEST(Loader, IsReadyWhereTheNextBatchIsDecodedAndSound) {
+  NumberedDataset dataset(40);
+  dataset.broken = 25;
+  Loader loader(dataset, Part::test, {.batch = 10, .workers = 2, .prefetch = 4});
+  const auto becomes_ready = [&] {
+    for (int i = 0; i < 1000 && !loader.is_ready(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return loader.is_ready();
+  };
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(becomes_ready());
+    ASSERT_NE(loader.next(), nullptr);
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_FALSE(loader.is_ready());
+  EXPECT_EQ(test::error_of([&] { return loader.next(); }), "sample 25 is damaged");
+  Loader alone(dataset, Part::test, {.batch = 10, .workers = 0});
+  EXPECT_FALSE(alone.is_ready());
+}
+
+TEST(BatchMemory, IsTakenAgainByTheNextLoader) {
+  const NumberedDataset dataset(40);
+  int allocated = 0;
+  BatchMemory memory([&](std::size_t bytes) {
+    ++allocated;
+    return host_memory(bytes);
+  });
+  const auto read = [&](int batch) {
+    Loader loader(dataset, Part::test,
+                  {.batch = batch, .workers = 1, .prefetch = 2, .allocate = [&](std::size_t bytes) {
+                     return memory.take(bytes);
+                   }});
+    while (loader.next() != nullptr) {
+    }
+  };
+  read(10);
+  EXPECT_EQ(allocated, 3);
+  read(10);
+  EXPECT_EQ(allocated, 3);
+  read(20);
+  EXPECT_EQ(allocated, 6);
 }
 
 TEST(Loader, ReadsNoFurtherAheadThanAsked) {

@@ -7,7 +7,7 @@
 //  3. needs no more workspace than the limit, and
 //  4. builds.
 // Nothing is timed. The fastest of the first configurations of all engines made ResNet-50 0.1 % faster on
-// an H200, and others that cuDNN 9.19 offers end in an illegal instruction (November 2026).
+// an H200, and others that cuDNN 9.19 offers ended in an illegal instruction on an H100 (November 2026).
 //
 // Convolutions have engines that cuDNN brings compiled. Most other operations are compiled at run
 // time by NVRTC, 0.2 to 3 s each, and cuDNN loads the result by libcuda.so.1: without a driver these

@@ -242,7 +242,8 @@ const Batch* Loader::State::next() {
 bool Loader::State::is_ready() {
   if (consumed_ == batches || threads_.empty()) return false;
   const std::lock_guard lock(mutex_);
-  return is_decoded(slot_of(consumed_));
+  const Slot& slot = slot_of(consumed_);
+  return is_decoded(slot) && !slot.error;
 }
 
 void Loader::State::stop() {

@@ -51,7 +51,7 @@ class Loader {
   // The next batch, or null after the last. Valid until the next call. Rethrows what a worker
   // threw when its batch is due, and again in each later call.
   [[nodiscard]] const Batch* next();
-  // Whether next() has a batch, or an error, without waiting.
+  // Whether next() has a batch without waiting. An error is none: it is thrown when its batch is due.
   [[nodiscard]] bool is_ready() const;
   // How long next() has waited for workers, in all; without workers, how long it has decoded.
   [[nodiscard]] Seconds waited() const;

@@ -21,7 +21,7 @@ HANG_S = 600
 sys.path.insert(0, str(CHECK.parent))
 sys.dont_write_bytecode = True
 
-from gpucheck import checks, machine, running, testing  # noqa: E402
+from gpucheck import checks, machine, packing, running, testing  # noqa: E402
 from gpucheck.errors import CheckError  # noqa: E402
 from gpucheck.gtest import listed_tests, read_report  # noqa: E402
 from gpucheck.processes import Ended, run_limited  # noqa: E402
@@ -169,6 +169,15 @@ class RefusedPacks(InAFolder):
         self.assertEqual((self.folder / "packed/mine").read_text(), "dear")
 
 
+class Data(unittest.TestCase):
+    def test_of_an_idx_file_half_travels(self):
+        def idx(count):
+            return bytes([0, 0, 8, 3]) + b"".join(n.to_bytes(4, "big") for n in (count, 2, 3)) + bytes(i // 6 for i in range(6 * count))
+        self.assertEqual(packing.first_half(idx(10)), idx(5))
+        labels = bytes([0, 0, 8, 1, 0, 0, 0, 4, 9, 8, 7, 6])
+        self.assertEqual(packing.first_half(labels), bytes([0, 0, 8, 1, 0, 0, 0, 2, 9, 8]))
+
+
 class Programs(InAFolder):
     def run_fakes(self, limit_s=60, **does):
         """Runs test programs, each of which is called NAME_tests and has a test that does this."""
@@ -190,6 +199,15 @@ class Programs(InAFolder):
         self.assertEqual((result["state"], result["reason"]), ("failed", "fake_tests: 1 failed"))
         self.assertEqual(result["said"], "5 tests: 3 passed, 1 skipped, 1 failed")
         self.assertEqual(result["programs"][0]["starts"], 2)
+
+    def test_tests_that_make_plans_run_in_parts_with_the_same_result(self):
+        passes = "echo '[       OK ] Fake.Odd (1 ms)'"
+        alone = self.run_fakes(fake=passes)
+        with unittest.mock.patch.object(os, "cpu_count", return_value=8):
+            parts = self.run_fakes(cudnn_fake=passes)
+        self.assertEqual(parts["programs"][0]["each"], alone["programs"][0]["each"])
+        self.assertEqual(parts["totals"], alone["totals"])
+        self.assertEqual(parts["programs"][0]["starts"], 4 + 1)  # the last is what failed, alone
 
     def test_a_test_that_crashes_is_passed_over(self):
         result = self.run_fakes(fake="kill -ABRT $$")
