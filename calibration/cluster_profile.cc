@@ -91,7 +91,7 @@ class ProfileMaker {
     made_.profile.curves.push_back(
         {.kind = times.kind,
          .between_nodes = times.between_nodes,
-         .library = times.kind == models::CurveKind::all_reduce ? measured_.transport : "",
+         .library = is_of_library(times.kind) ? measured_.transport : "",
          .ranks = times.ranks,
          .measured = models::MeasuredSizes{fit.sizes.front().bytes, fit.sizes.back().bytes},
          .pieces = fit.pieces,

@@ -37,6 +37,7 @@ struct Options {
   std::string batch;
   std::string precision = "mixed";
   std::string wire;
+  std::string collective;
   std::string library;
   std::string cluster;
   std::string name;
@@ -311,8 +312,15 @@ void run(const Options& options, const Words& words) {
   const models::Network* layers = network ? &*network : nullptr;
   calibration::ImportContext context = context_of(options, layers);
   if (traced && options.batch.empty()) context.batch_per_rank = traced->batch;
+  std::optional<models::Collective> collective;
+  if (!options.collective.empty())
+    collective = job::parsing_option(
+        "--collective", [&] { return models::collective_from_name(options.collective); });
+  if (collective && *format != calibration::ImportFormat::nccl_tests)
+    throw InputError({"--collective"}, options.file + " says itself what it is", "leave it out");
   progress.show(fmt::format("importing {}", options.file), 0);
-  calibration::Imported imported = calibration::import_text(*format, text, options.file, layers);
+  calibration::Imported imported =
+      calibration::import_text(*format, text, options.file, layers, collective);
   if (traced)
     imported.remarks.insert(imported.remarks.begin(), traced->remarks.begin(),
                             traced->remarks.end());
@@ -381,7 +389,7 @@ void add_calibrate_import(Command& calibrate) {
       .value("NAME|FILE");
   command
       .add_option("--ranks", options->ranks,
-                  "Ranks of the all-reduce or the run, where the file does not say")
+                  "Ranks of the collective or the run, where the file does not say")
       .value("N");
   command
       .add_option("--batch", options->batch,
@@ -391,11 +399,17 @@ void add_calibrate_import(Command& calibrate) {
       .value("fp32|mixed (mixed)");
   command
       .add_option("--wire", options->wire,
-                  "Number type that the all-reduce adds, where the file does not say")
+                  "Number type of the collective's elements, where the file does not say")
       .value("fp32|fp16|bf16");
   command
+      .add_option(
+          "--collective", options->collective,
+          "Collective that a table is of, where it does not say: all-gather, all-to-all, gather, "
+          "scatter")
+      .value("NAME");
+  command
       .add_option("--library", options->library,
-                  "Name of the library that all-reduces, instead of nccl or mpi")
+                  "Name of the library that was measured, instead of nccl or mpi")
       .value("NAME");
   command.add_flag("--intra", options->intra,
                    "The ranks were on one node, where the file does not say: as --nodes 1");

@@ -114,7 +114,7 @@ void show(const Options& options) {
                                                               ? simulator::nccl_versions().back()
                                                               : options.version);
                           }),
-      cluster, ranks,
+      cluster, ranks, models::Collective::all_reduce,
       job::parsing_option("--cpu", [&] { return simulator::cpu_vendor_from_name(options.cpu); }));
   const std::optional<NcclNvls> nvls = simulator::nccl_nvls(model, cluster);
   print_answer(options.format,

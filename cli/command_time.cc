@@ -39,7 +39,9 @@ void judge(const job::TimeTable& table, const job::DeviationLimit& limit) {
   const std::optional<job::BesideMeasured> row = farthest_behind(table, limit);
   if (!row) return;
   const auto gigabytes = [&](Seconds time) {
-    return simulator::bus_bandwidth(table.ranks, row->measured.bytes, time).value() / 1e9;
+    return simulator::bus_bandwidth(table.collective, table.ranks, row->measured.bytes, time)
+               .value() /
+           1e9;
   };
   const std::string found =
       fmt::format("{} of {} has {:.4g} GB/s", table.against->file,
@@ -75,9 +77,10 @@ void run(const Options& options, const Words& words) {
       });
   progress.end();
   if (!options.html.empty())
-    write_report(options.html, words,
-                 fmt::format("all-reduces on {}, {} ranks", table.cluster.name, table.ranks),
-                 {{"result", job::time_document().text(table)}});
+    write_report(
+        options.html, words,
+        fmt::format("{} on {}, {} ranks", name(table.collective), table.cluster.name, table.ranks),
+        {{"result", job::time_document().text(table)}});
   print_answer(options.format,
                {.document = [&] { return job::time_document().json(table); },
                 .csv = [&] { return to_csv(table); },
@@ -95,6 +98,7 @@ void add_time(Command& app) {
   Command& command = app.add_command(
       "time", "How long one collective takes, size by size: a table like that of nccl-tests");
   command.example("paceline time nccl --cluster h200-ndr --ranks 64");
+  command.example("paceline time nccl --collective all-gather --cluster h200-ndr --ranks 64");
   const auto options = std::make_shared<Options>();
   add_time_options(command, options->time);
   command

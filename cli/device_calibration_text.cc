@@ -38,7 +38,7 @@ std::string curves_text(const models::Profile& profile) {
       add_pieces(rows, fmt::format("{} {}", name(curve.work), name(curve.type)), curve.pieces,
                  curve.residual);
   for (const models::CalibratedCurve& curve : profile.curves) {
-    const bool is_library = curve.kind == models::CurveKind::all_reduce;
+    const bool is_library = is_of_library(curve.kind);
     add_pieces(rows,
                fmt::format("{}{} {}, {} GPUs", is_library ? curve.library + " " : "",
                            name(curve.kind), name(curve.wire), curve.ranks),

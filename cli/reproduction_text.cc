@@ -62,7 +62,8 @@ std::string summary_lines(std::span<const Row> rows) {
          summary_line("all-reduces up to 64 KiB",
                       summary_of(rows, experiments::is_small_all_reduce)) +
          summary_line("all-reduces above 64 KiB",
-                      summary_of(rows, experiments::is_large_all_reduce));
+                      summary_of(rows, experiments::is_large_all_reduce)) +
+         summary_line("other collectives", summary_of(rows, experiments::is_other_collective));
 }
 
 std::string without_text(const char* title, const std::vector<experiments::RowWithout>& rows) {
@@ -138,7 +139,8 @@ Table summary_table(std::span<const Reproduction> results) {
     const std::pair<const char*, bool (*)(const Row&)> classes[] = {
         {"", experiments::is_training},
         {", all-reduces up to 64 KiB", experiments::is_small_all_reduce},
-        {", all-reduces above", experiments::is_large_all_reduce}};
+        {", all-reduces above", experiments::is_large_all_reduce},
+        {", other collectives", experiments::is_other_collective}};
     for (const auto& [suffix, counts] : classes) {
       const Summary s = summary_of(result.rows, counts);
       if (s.rows > 0) table.add(summary_cells(result.name + suffix, s));

@@ -184,17 +184,24 @@ void add_time_options(Command& command, job::TimeOptions& options) {
   command
       .add_option("algorithm", options.algorithm,
                   "Name of a collective's algorithm (paceline show catalog); nccl, nccl-ring or "
-                  "nccl-tree: NCCL's own all-reduces; or all, which is every all-reduce")
+                  "nccl-tree: NCCL's own; or all, which is every algorithm of the collective")
       .required()
       .value("ALGORITHM|all");
+  command
+      .add_option("--collective", options.collective,
+                  "What nccl and all are to time: all-reduce, all-gather, reduce-scatter, "
+                  "broadcast, reduce, "
+                  "gather, scatter or all-to-all; an algorithm of the catalogue says it itself")
+      .value("NAME (all-reduce)");
   command
       .add_option("--cluster", options.cluster, "Cluster: a name of the catalogue or a YAML file")
       .value("NAME|FILE");
   add_field_text(command, options.placement, "placement");
   add_schedule_options(command, options.build);
   command
-      .add_option("--size", options.sizes,
-                  "Bytes of the all-reduce: 4KiB,25MiB, or 8-1GiB, which doubles (--factor)")
+      .add_option(
+          "--size", options.sizes,
+          "Bytes, as nccl-tests counts them: 4KiB,25MiB, or 8-1GiB, which doubles (--factor)")
       .value("LIST|RANGE (8-1GiB)")
       .python("str | Sequence[str]");
   command.add_option("--factor", options.factor, "Ratio of a size of a range to the one before it")

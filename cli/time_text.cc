@@ -50,7 +50,7 @@ Table one_algorithm(const job::TimeTable& table) {
     columns.push_back({fmt::format("{} us", table.columns[i].name)});
   columns.push_back({"timed by", Align::left, 1, true});
   Table rows(std::move(columns));
-  const bool by_nccl = simulator::nccl_all_reduce(table.columns.front().name).has_value();
+  const bool by_nccl = simulator::nccl_collective(table.columns.front().name).has_value();
   for (std::size_t i = 0; i < table.sizes.size(); ++i) {
     const Bytes size = table.sizes[i];
     const simulator::AllReduceTime& at = asked.times[i];
@@ -190,7 +190,8 @@ Table measured_beside(const job::TimeTable& table) {
   Table rows(columns);
   for (const BesideMeasured& row : all) {
     const auto bus_bandwidth = [&](Seconds time) {
-      return gigabytes(simulator::bus_bandwidth(table.ranks, row.measured.bytes, time));
+      return gigabytes(
+          simulator::bus_bandwidth(table.collective, table.ranks, row.measured.bytes, time));
     };
     std::vector<std::string> cells = size_cells(table, row.measured.bytes);
     cells.push_back(microseconds(row.measured.median));
@@ -221,7 +222,9 @@ std::string measured_summary(const job::TimeTable& table) {
   const auto mean = [&](const auto& time_of) {
     double sum = 0;
     for (const BesideMeasured& row : rows)
-      sum += simulator::bus_bandwidth(table.ranks, row.measured.bytes, time_of(row)).value();
+      sum +=
+          simulator::bus_bandwidth(table.collective, table.ranks, row.measured.bytes, time_of(row))
+              .value();
     return gigabytes(BytesPerSecond{sum / static_cast<double>(rows.size())});
   };
   const BesideMeasured& least = *std::ranges::min_element(rows, {}, &BesideMeasured::share);
@@ -247,8 +250,10 @@ std::string titled(const job::TimeTable& table) {
 std::string closing_text(const job::TimeTable& table, const std::string& calibrated) {
   if (table.against)
     return calibrated +
-           "Predictions are of one all-reduce with nothing else in flight; GB/s are bus bandwidths "
-           "as nccl-tests defines them.\n";
+           fmt::format(
+               "Predictions are of one {} with nothing else in flight; GB/s are bus bandwidths "
+               "as nccl-tests defines them.\n",
+               name(table.collective));
   return fmt::format(
       "{}All {}times are predicted, of one {} with nothing else in flight; {}algbw and busbw as "
       "nccl-tests defines them.\n",
@@ -268,11 +273,12 @@ std::string to_text(const job::TimeTable& table, const job::TimeOptions& options
                     std::size_t top) {
   const bool is_all = is_of_all(options);
   const int nodes = models::used_nodes(table.cluster, table.ranks);
-  std::string text = fmt::format(
-      "{} on {}: {} ranks ({} node{} of {} {}){}\n", is_all ? "every all-reduce" : titled(table),
-      table.cluster.name, table.ranks, nodes, nodes == 1 ? "" : "s", table.cluster.ranks_per_node,
-      table.cluster.device.name,
-      table.profile ? ", profile " + table.profile->name : std::string());
+  std::string text =
+      fmt::format("{} on {}: {} ranks ({} node{} of {} {}){}\n",
+                  is_all ? fmt::format("every {}", name(table.collective)) : titled(table),
+                  table.cluster.name, table.ranks, nodes, nodes == 1 ? "" : "s",
+                  table.cluster.ranks_per_node, table.cluster.device.name,
+                  table.profile ? ", profile " + table.profile->name : std::string());
   if (table.against)
     text += fmt::format("measured: {} ({}: {})\n", table.against->file, table.against->tool,
                         table.against->what);

@@ -36,7 +36,9 @@ const Document<Row>& row_document() {
           .add_if_any(
               "bytes",
               [](const Row& row) {
-                return row.kind == RowKind::all_reduce ? std::optional(row.bytes) : std::nullopt;
+                return row.kind == RowKind::all_reduce || row.kind == RowKind::collective
+                           ? std::optional(row.bytes)
+                           : std::nullopt;
               },
               not_negative())
           .add_if_any("naive", &Row::naive, or_null(any_number()));
@@ -98,7 +100,8 @@ const Document<Rows>& summaries_document() {
       Document<Rows>()
           .add("training", of(is_training), summary_document())
           .add("small_all_reduces", of(is_small_all_reduce), summary_document())
-          .add("large_all_reduces", of(is_large_all_reduce), summary_document());
+          .add("large_all_reduces", of(is_large_all_reduce), summary_document())
+          .add("other_collectives", of(is_other_collective), summary_document());
   return document;
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "calibration/import/mpi_collectives.h"
 #include "calibration/import/table_text.h"
 #include "models/base/to_size.h"
 
@@ -31,9 +32,9 @@ class Reader {
     finish_table();
     if (imported_.curves.empty() && !left_out_.empty())
       throw InputError({file_}, "this is the output of " + in_quotes(left_out_.front()),
-                       "give that of Allreduce or PingPong");
+                       "give that of a collective or of PingPong");
     if (imported_.curves.empty())
-      throw InputError({file_}, "there is no table of Allreduce or PingPong with rows",
+      throw InputError({file_}, "there is no table of a collective or of PingPong with rows",
                        "give the output of a finished run of IMB-MPI1 Allreduce");
     for (const std::string& benchmark : left_out_)
       imported_.remarks.push_back("a table is left out: " + benchmark);
@@ -64,16 +65,20 @@ class Reader {
 
   void begin(const std::string& benchmark) {
     finish_table();
-    if (benchmark != "Allreduce" && benchmark != "PingPong") {
+    const auto* const of = std::ranges::find(mpi_collectives, benchmark, &MpiCollective::imb);
+    if (benchmark == "PingPong") {
+      curve_ = ImportedCurve{.kind = models::CurveKind::point_to_point,
+                             .what = "IMB-MPI1 " + benchmark,
+                             .library = ""};
+    } else if (of != mpi_collectives.end()) {
+      curve_ = ImportedCurve{.kind = models::curve_kind(of->collective),
+                             .what = "IMB-MPI1 " + benchmark,
+                             .library = "mpi",
+                             .wire = reduces(of->collective) ? wire_ : std::nullopt,
+                             .has_sizes_of_parts = of->has_sizes_of_parts};
+    } else {
       left_out_.push_back(benchmark);
-      return;
     }
-    const bool is_all_reduce = benchmark == "Allreduce";
-    curve_ = ImportedCurve{
-        .kind = is_all_reduce ? models::CurveKind::all_reduce : models::CurveKind::point_to_point,
-        .what = "IMB-MPI1 " + benchmark,
-        .library = is_all_reduce ? "mpi" : "",
-        .wire = is_all_reduce ? wire_ : std::nullopt};
   }
 
   void finish_table() {
@@ -86,7 +91,7 @@ class Reader {
     if (row.size() != columns_) throw wrong_columns(row.size(), columns_, {file_, line});
     count_row(rows_, {file_, line});
     const Bytes bytes = size_cell(row[0], file_, line);
-    if (bytes == Bytes{0} && curve_->kind == models::CurveKind::all_reduce) return;
+    if (bytes == Bytes{0} && is_of_library(curve_->kind)) return;
     curve_->samples.push_back({bytes, time_cell(row[time_column_], 1e-6, file_, line)});
   }
 

@@ -96,11 +96,11 @@ ImportFormat guessed_format(std::string_view text, const std::string& file) {
 }
 
 Imported import_text(ImportFormat format, std::string_view text, const std::string& file,
-                     const models::Network* network) {
+                     const models::Network* network, std::optional<models::Collective> collective) {
   text = without_byte_order_mark(text, file);
   switch (format) {
     case ImportFormat::nccl_tests:
-      return parse_nccl_tests(text, file);
+      return parse_nccl_tests(text, file, collective);
     case ImportFormat::osu:
       return parse_osu(text, file);
     case ImportFormat::horovod:

@@ -1,6 +1,7 @@
 // Reads the output of another tool in whichever of the known formats it is.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,9 +33,11 @@ enum class ImportFormat {
 // The format that the text looks like. Throws InputError if it looks like none of them.
 [[nodiscard]] ImportFormat guessed_format(std::string_view text, const std::string& file);
 
-// `network` is needed for kineto only, and may be null for the others. Throws InputError as the
-// readers do, and if a trace of torch.profiler comes without a network.
+// `network` is needed for kineto only, and may be null for the others. `collective` is that of tables that
+// do not say it (nccl-tests). Throws InputError as the readers do, and if a trace of torch.profiler comes
+// without a network.
 [[nodiscard]] Imported import_text(ImportFormat format, std::string_view text,
-                                   const std::string& file, const models::Network* network);
+                                   const std::string& file, const models::Network* network,
+                                   std::optional<models::Collective> collective = {});
 
 }  // namespace paceline::calibration

@@ -34,10 +34,12 @@ int told(const Count& count, int given, const std::string& option, const std::st
 int ranks_of(const ImportedCurve& curve, const ImportContext& context) {
   const int ranks = told(curve.ranks, context.ranks, "--ranks", "ranks", context.file);
   if (ranks == 0)
-    throw InputError({context.file}, "it does not say on how many ranks the all-reduce ran",
+    throw InputError({context.file},
+                     fmt::format("it does not say on how many ranks the {} ran", name(curve.kind)),
                      "give --ranks");
   if (ranks == 1)
-    throw InputError({context.file}, "an all-reduce over one rank", "give a run over two or more");
+    throw InputError({context.file}, fmt::format("a run of {} over one rank", name(curve.kind)),
+                     "give a run over two or more");
   return ranks;
 }
 
@@ -70,8 +72,12 @@ models::WireType wire_of(const ImportedCurve& curve, const ImportContext& contex
                      "leave it out");
   if (curve.wire) return *curve.wire;
   if (context.wire) return *context.wire;
-  throw InputError({context.file}, "it does not say what the all-reduce adds",
-                   "give --wire fp32, fp16 or bf16");
+  // What is only moved takes the same time whatever its type.
+  if (!reduces(*models::collective_of(curve.kind))) return models::WireType::fp32;
+  throw InputError(
+      {context.file},
+      fmt::format("it does not say of which type the elements of the {} are", name(curve.kind)),
+      "give --wire fp32, fp16 or bf16");
 }
 
 void set_link(models::Profile& profile, bool between_nodes, const FittedCurve& fitted,
@@ -95,13 +101,16 @@ void add_curve(ImportedProfile& result, const Imported& imported, const Imported
   models::CalibratedCurve calibrated;
   calibrated.kind = curve.kind;
   calibrated.source = fmt::format("{} ({}, {})", context.file, tool_of(imported), curve.what);
-  if (curve.kind == models::CurveKind::all_reduce) {
+  if (is_of_library(curve.kind)) {
     calibrated.ranks = ranks_of(curve, context);
     calibrated.wire = wire_of(curve, context);
     calibrated.library = context.library.empty() ? curve.library : context.library;
   }
   calibrated.between_nodes = is_between_nodes(curve, calibrated.ranks, context);
-  FittedCurve fitted{curve, fit_piecewise(curve.samples, {.source = calibrated.source})};
+  FittedCurve fitted{curve, {}};
+  fitted.curve.samples = curve.samples_of_buckets(calibrated.ranks);
+  fitted.curve.has_sizes_of_parts = false;
+  fitted.fit = fit_piecewise(fitted.curve.samples, {.source = calibrated.source});
   if (curve.kind == models::CurveKind::point_to_point)
     set_link(result.profile, calibrated.between_nodes, fitted, calibrated.source, context.file);
   calibrated.measured = {fitted.fit.sizes.front().bytes, fitted.fit.sizes.back().bytes};

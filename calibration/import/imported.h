@@ -36,12 +36,22 @@ struct ImportedCurve {
   models::CurveKind kind = models::CurveKind::all_reduce;
   CurveUse use = CurveUse::time;
   std::string what;     // "all_reduce_perf, in place, float sum"
-  std::string library;  // whose all-reduce it is: "nccl", "mpi"; may be empty
+  std::string library;  // whose collective it is: "nccl", "mpi"; may be empty
   std::optional<models::WireType> wire = {};
   Count ranks = {};
   Count nodes = {};
   int runs = 1;  // whose samples these are
   std::vector<Sample> samples = {};
+  // Sizes are of one rank's part: the bucket has as many of them as there are ranks.
+  bool has_sizes_of_parts = false;
+
+  // The samples by the bytes of the bucket, as nccl-tests counts them, of a run over these ranks.
+  [[nodiscard]] std::vector<Sample> samples_of_buckets(int of_ranks) const {
+    std::vector<Sample> all = samples;
+    for (Sample& sample : all)
+      if (has_sizes_of_parts) sample.bytes = of_ranks * sample.bytes;
+    return all;
+  }
 };
 
 // A layer of the network, by its name there.

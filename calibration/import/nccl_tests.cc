@@ -68,12 +68,12 @@ Columns columns_of(const Words& header, const std::string& file, int line) {
   }
   if (columns.timestamp) --columns.count;
   if (columns.operation == none)
-    throw InputError({file, line}, "this table has no reduction",
-                     "give the output of all_reduce_perf");
+    throw InputError({file, line}, "a header without redop",
+                     "give the output of nccl-tests as it is");
   if (columns.size == none || columns.type == none || columns.time[0] == none ||
       columns.busbw[0] == none)
     throw InputError({file, line}, "a header without size, type, time or busbw",
-                     "give the output of all_reduce_perf as it is");
+                     "give the output of nccl-tests as it is");
   return columns;
 }
 
@@ -115,12 +115,14 @@ struct Run {
   std::optional<Columns> columns;
   NcclTestsDevices devices;
   NcclTestsRows rows;
-  std::optional<InputError> refused;  // why it is no all-reduce
+  std::optional<models::Collective> stated;
+  std::optional<InputError> refused;  // why it is not read
 };
 
 class Reader {
  public:
-  explicit Reader(const std::string& file) : file_(file) {}
+  Reader(const std::string& file, std::optional<models::Collective> stated)
+      : file_(file), stated_(stated) {}
 
   void read(const TextLine& line) {
     const Words row = words(line.text);
@@ -164,9 +166,8 @@ class Reader {
         note_version(row[0], row[2]);
       } else if (row.size() > 2 && row[0] == "rccl-tests:" && row[1] == "Version") {
         note_version("rccl-tests", row[2]);
-      } else if (collective && !row[3].starts_with("all_reduce")) {
-        throw InputError({file_, line}, "this is the output of " + in_quotes(row[3]),
-                         "give that of all_reduce_perf");
+      } else if (collective) {
+        run_.stated = collective_of_program(printable(row[3]), {file_, line});
       }
     } catch (const InputError& error) {
       refuse(error);
@@ -183,7 +184,7 @@ class Reader {
     if (!run_.refused) run_.refused = error;
   }
 
-  // Other collectives of a script that runs several are left out, as long as there is an all-reduce.
+  // What is none of our collectives is left out, as long as there is one of them.
   void finish_run() {
     Run run = std::exchange(run_, Run{});
     if (!run.columns && !run.refused) return;
@@ -193,7 +194,7 @@ class Reader {
       if (run.devices.repeated())
         throw InputError({file_}, "ranks are listed twice: several jobs ran beside each other",
                          "build nccl-tests with MPI=1, so that mpirun makes one job of them");
-      one = run.rows.finish("", run.devices.told(), file_);
+      one = run.rows.finish("", run.devices.told(), file_, run.stated ? run.stated : stated_);
     } catch (const InputError& error) {
       if (!refused_) refused_ = error;
       imported_.remarks.push_back("a table is left out: " + error.problem());
@@ -206,7 +207,8 @@ class Reader {
   // Adds the samples to those of a run alike.
   void add_curve(ImportedCurve&& curve) {
     for (ImportedCurve& known : imported_.curves) {
-      if (known.wire != curve.wire || known.ranks != curve.ranks || known.nodes != curve.nodes)
+      if (known.kind != curve.kind || known.wire != curve.wire || known.ranks != curve.ranks ||
+          known.nodes != curve.nodes)
         continue;
       known.samples.insert(known.samples.end(), curve.samples.begin(), curve.samples.end());
       ++known.runs;
@@ -221,18 +223,14 @@ class Reader {
     if (row.size() < columns.count || row.size() > columns.count + extra)
       throw wrong_columns(row.size(), columns.count, {file_, line});
     const std::string_view root = columns.root == none ? "-1" : row[columns.root];
-    if (row[columns.operation] == "none" || root != "-1") {
-      refuse({{file_, line},
-              root != "-1" ? "this is a reduction to rank " + in_quotes(root)
-                           : std::string("this is no reduction"),
-              "give the output of all_reduce_perf"});
-      return;
-    }
-    const int place = columns.time[1] != none ? 1 : 0;
+    const NcclTestsChecked checked = checked_of(row);
+    const int place = columns.time[1] != none && checked != NcclTestsChecked::out_of_place ? 1 : 0;
     NcclTestsRow cells{.bytes = size_cell(row[columns.size], file_, line),
                        .time = Seconds{0},
                        .type = std::string(row[columns.type]),
                        .operation = std::string(row[columns.operation]),
+                       .has_root = root != "-1",
+                       .checked = checked,
                        .in_place = place == 1};
     if (cells.bytes > Bytes{0})
       cells.time =
@@ -247,11 +245,22 @@ class Reader {
     run_.rows.add(cells, {file_, line});
   }
 
+  [[nodiscard]] NcclTestsChecked checked_of(const Words& row) const {
+    const Columns& columns = *run_.columns;
+    const auto has_number = [&](int place) {
+      return columns.wrong[place] != none && number(row[columns.wrong[place]]).has_value();
+    };
+    return !has_number(0)  ? NcclTestsChecked::unknown
+           : has_number(1) ? NcclTestsChecked::both
+                           : NcclTestsChecked::out_of_place;
+  }
+
   const std::string& file_;
+  std::optional<models::Collective> stated_;  // by the user
   std::string tool_ = "nccl-tests";
   std::string version_;
   Run run_;
-  std::optional<InputError> refused_;  // of the first run that is no all-reduce
+  std::optional<InputError> refused_;  // of the first run that is not read
   Imported imported_;
 };
 
@@ -264,9 +273,10 @@ bool looks_like_nccl_tests(std::string_view text) {
          text.find("busbw") != std::string_view::npos;
 }
 
-Imported parse_nccl_tests(std::string_view text, const std::string& file) {
-  if (looks_like_nccl_tests_json(text)) return parse_nccl_tests_json(text, file);
-  return read_lines<Reader>(text, file);
+Imported parse_nccl_tests(std::string_view text, const std::string& file,
+                          std::optional<models::Collective> stated) {
+  if (looks_like_nccl_tests_json(text)) return parse_nccl_tests_json(text, file, stated);
+  return read_lines<Reader>(text, file, stated);
 }
 
 }  // namespace paceline::calibration

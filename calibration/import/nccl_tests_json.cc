@@ -23,18 +23,15 @@ double number_or(const JsonValue& object, const char* key, double otherwise) {
   return object.has_value(key) && object.at(key).is_number() ? object.at(key).number() : otherwise;
 }
 
-// "all_gather_perf" of "/opt/nccl-tests/build/all_gather_perf".
-void check_program(const JsonValue& root, const std::string& file) {
-  if (!root.has_value("args")) return;
+// That of the program's name; nothing where the file has none.
+std::optional<models::Collective> collective_of(const JsonValue& root, const std::string& file) {
+  if (!root.has_value("args")) return std::nullopt;
   std::optional<std::string> program;
   root.at("args").for_each([&](const JsonValue& argument) {
     if (!program) program = argument.text();
   });
-  if (!program) return;
-  const std::string name = program->substr(program->find_last_of('/') + 1);
-  if (name.find("_perf") != std::string::npos && name.find("all_reduce") == std::string::npos)
-    throw InputError({file}, "this is the output of " + in_quotes(name),
-                     "give that of all_reduce_perf");
+  if (!program || program->find("_perf") == std::string::npos) return std::nullopt;
+  return collective_of_program(*program, {file});
 }
 
 // Number and bus address, as far as the file has them.
@@ -68,6 +65,13 @@ NcclTestsRun run_of(const JsonValue& root) {
   return devices.told(devices.are_multiples_of(step) ? step : 1);
 }
 
+// A root is a number, or one in a text: "    -1".
+bool has_root(const JsonValue& result) {
+  if (!result.has_value("root")) return false;
+  const JsonValue root = result.at("root");
+  return root.is_number() ? root.number() >= 0 : root.text().find('-') == std::string::npos;
+}
+
 struct RowKeys {
   const char* algbw;
   const char* busbw;
@@ -81,12 +85,12 @@ NcclTestsRow row_of(const JsonValue& result, const JsonValue& cells, bool in_pla
                    .time = Seconds{0},
                    .type = result.at("type").text(),
                    .operation = result.at("redop").text(),
+                   .has_root = has_root(result),
+                   .checked = NcclTestsChecked::unknown,
                    .in_place = in_place,
                    .wrong = wrong,
                    .algbw = number_or(cells, keys.algbw, 0),
                    .busbw = number_or(cells, keys.busbw, 0)};
-  if (row.operation == "none")
-    result.at("redop").fail("this is no reduction", "give the output of all_reduce_perf");
   return row;
 }
 
@@ -95,9 +99,10 @@ Seconds time_of(const JsonValue& time, Bytes bytes) {
   return bytes > Bytes{0} ? Seconds{time.number(1e-3, 1e9) * 1e-6} : Seconds{0};
 }
 
-void read_row(const JsonValue& result, NcclTestsRows& rows, const std::string& file,
-              std::size_t& without_time) {
-  const bool in_place = result.has_value("in_place");
+void read_row(const JsonValue& result, std::optional<models::Collective> collective,
+              NcclTestsRows& rows, const std::string& file, std::size_t& without_time) {
+  const bool in_place =
+      collective != models::Collective::all_to_all && result.has_value("in_place");
   const JsonValue cells = result.at(in_place ? "in_place" : "out_of_place");
   NcclTestsRow row = row_of(result, cells, in_place, {.algbw = "alg_bw", .busbw = "bus_bw"},
                             number_or(cells, "nwrong", 0));
@@ -164,24 +169,29 @@ Imported parse_rccl_tests_json(std::string_view text, const std::string& file) {
                               "give what all_reduce_perf -Z json -x FILE wrote in a finished run");
   std::vector<NcclTestsRow> found;
   bool in_place = false;
+  std::optional<models::Collective> collective;
   std::optional<int> ranks;
   int nodes = 0;
   document.root().for_each(
       [&](const JsonValue& result) {
-        if (result.at("name").text() != "AllReduce")
-          result.at("name").fail("this is no all-reduce", "give the output of all_reduce_perf");
-        const int of_row = ranks_of_row(result);
-        if (ranks.value_or(of_row) != of_row)
-          result.fail(
-              fmt::format("this row has {} GPUs, and the rows before have {}", of_row, *ranks),
+        const models::Collective of_row = collective_of_program(result.at("name").text(), {file});
+        if (collective.value_or(of_row) != of_row)
+          result.at("name").fail(
+              fmt::format("{}, and the rows before are of {}", name(of_row), name(*collective)),
               "give one run a file");
-        ranks = of_row;
+        collective = of_row;
+        const int gpus = ranks_of_row(result);
+        if (ranks.value_or(gpus) != gpus)
+          result.fail(
+              fmt::format("this row has {} GPUs, and the rows before have {}", gpus, *ranks),
+              "give one run a file");
+        ranks = gpus;
         if (result.has_value("nodes"))
           nodes = std::max(nodes, static_cast<int>(result.at("nodes").whole(1, most_ranks)));
         NcclTestsRow row = row_of(result, result, result.at("inPlace").whole(0, 1) == 1,
                                   {.algbw = "algBw", .busbw = "busBw"}, wrong_of(result));
         row.time = time_of(result.at("time"), row.bytes);
-        in_place = in_place || row.in_place;
+        in_place = in_place || (row.in_place && *collective != models::Collective::all_to_all);
         found.push_back(row);
       },
       most_table_rows);
@@ -192,7 +202,7 @@ Imported parse_rccl_tests_json(std::string_view text, const std::string& file) {
   NcclTestsRun run;
   if (ranks.value_or(0) > 0) run.ranks = Count::of(*ranks);
   if (nodes > 0) run.nodes = Count::of(nodes);
-  Imported imported = rows.finish("", std::move(run), file);
+  Imported imported = rows.finish("", std::move(run), file, collective);
   imported.tool = "rccl-tests";
   return imported;
 }
@@ -210,7 +220,8 @@ bool looks_like_nccl_tests_json(std::string_view text) {
   return looks_like_one_document(text) || looks_like_rccl_tests_json(text);
 }
 
-Imported parse_nccl_tests_json(std::string_view text, const std::string& file) {
+Imported parse_nccl_tests_json(std::string_view text, const std::string& file,
+                               std::optional<models::Collective> stated) {
   if (text.size() > most_text)
     throw InputError({file}, "a run of nccl-tests in more than 128 MiB of JSON",
                      "give that of one run");
@@ -218,16 +229,17 @@ Imported parse_nccl_tests_json(std::string_view text, const std::string& file) {
   const JsonDocument document(text, file, "the output of nccl-tests",
                               "give what all_reduce_perf -J wrote in a finished run");
   const JsonValue root = document.root();
-  check_program(root, file);
+  std::optional<models::Collective> collective = collective_of(root, file);
+  if (!collective) collective = stated;
   NcclTestsRows rows;
   std::size_t without_time = 0;
   root.at("results").for_each(
-      [&](const JsonValue& result) { read_row(result, rows, file, without_time); },
+      [&](const JsonValue& result) { read_row(result, collective, rows, file, without_time); },
       most_table_rows);
   std::string version;
   if (root.has_value("version"))
     version = fmt::format("JSON version {}", root.at("version").whole(0, 1000));
-  Imported imported = rows.finish(version, run_of(root), file);
+  Imported imported = rows.finish(version, run_of(root), file, collective);
   if (without_time > 0)
     imported.remarks.push_back(fmt::format("rows without a time are left out: {}", without_time));
   return imported;

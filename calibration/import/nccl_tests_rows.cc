@@ -4,14 +4,20 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include "calibration/import/table_text.h"
+#include "models/base/names.h"
+#include "simulator/cost/nccl_model.h"
 
 namespace paceline::calibration {
+
+using models::Collective;
+
 namespace {
 
 constexpr double most_error = 1e-2;
@@ -23,7 +29,40 @@ std::optional<models::WireType> wire_of(std::string_view type) {
   return std::nullopt;
 }
 
+std::string with_article(Collective collective) {
+  const std::string_view text = name(collective);
+  return fmt::format("{} {}", text.front() == 'a' ? "an" : "a", text);
+}
+
+// The programs of nccl-tests, and the names in rccl-tests' JSON.
+struct Program {
+  Collective collective;
+  std::string_view program;
+  std::string_view in_json;
+};
+constexpr std::array programs = {
+    Program{Collective::all_reduce, "all_reduce_perf", "AllReduce"},
+    Program{Collective::all_gather, "all_gather_perf", "AllGather"},
+    Program{Collective::reduce_scatter, "reduce_scatter_perf", "ReduceScatter"},
+    Program{Collective::all_to_all, "alltoall_perf", "AlltoAll"},
+    Program{Collective::broadcast, "broadcast_perf", "Broadcast"},
+    Program{Collective::reduce, "reduce_perf", "Reduce"},
+    Program{Collective::gather, "gather_perf", "Gather"},
+    Program{Collective::scatter, "scatter_perf", "Scatter"}};
+
 }  // namespace
+
+Collective collective_of_program(std::string_view name, const InputPlace& place) {
+  const std::string_view program = name.substr(name.find_last_of('/') + 1);
+  for (const Program& known : programs)
+    if (program == known.program || name == known.in_json) return known.collective;
+  throw InputError(place, "this is the output of " + in_quotes(program),
+                   "give that of all_reduce_perf or of another collective");
+}
+
+std::string program_of(Collective collective) {
+  return std::string(std::ranges::find(programs, collective, &Program::collective)->program);
+}
 
 void NcclTestsRows::add(const NcclTestsRow& row, const InputPlace& place) {
   count_row(rows_, place);
@@ -31,13 +70,15 @@ void NcclTestsRows::add(const NcclTestsRow& row, const InputPlace& place) {
     ++empty_;
     return;
   }
+  const bool reduces = row.operation != "none";
+  if (has_root_.value_or(row.has_root) != row.has_root || (has_root_ && reduces_ != reduces))
+    throw InputError(place, "this row is of another collective than the rows before",
+                     "give the output of one run after the other");
+  has_root_ = row.has_root;
+  reduces_ = reduces;
+  in_place_ = row.in_place;
+  checked_ = row.checked;
   ImportedCurve& curve = curves_[{printable(row.type), printable(row.operation)}];
-  if (curve.samples.empty()) {
-    curve.library = "nccl";
-    curve.what =
-        fmt::format("all_reduce_perf, {}, {} {}", row.in_place ? "in place" : "out of place",
-                    printable(row.type), printable(row.operation));
-  }
   curve.samples.push_back({row.bytes, row.time});
   if (row.wrong > most_error) ++wrong_;
   if (row.algbw <= 0 || row.busbw <= 0 || row.algbw < algbw_) return;
@@ -49,13 +90,14 @@ void NcclTestsRows::add(const NcclTestsRow& row, const InputPlace& place) {
 }
 
 Imported NcclTestsRows::finish(const std::string& version, NcclTestsRun run,
-                               const std::string& file) {
+                               const std::string& file, std::optional<Collective> stated) {
   if (curves_.empty())
     throw InputError({file}, "a table without rows", "give the output of a finished run");
   Imported imported{.tool = "nccl-tests", .version = version, .remarks = std::move(run.remarks)};
   check_time();
+  const Collective collective = stated ? *stated : told_collective(run.ranks);
   if (!run.ranks.is_known()) {
-    const Count allowed = ranks_of_bandwidth();
+    const Count allowed = ranks_of_bandwidth(collective);
     run.ranks = {std::max(run.ranks.least, allowed.least), std::max(run.ranks.least, allowed.most)};
     if (run.ranks.is_known()) {
       const std::string_view list = imported.remarks.empty() ? "no device is listed; " : "";
@@ -66,6 +108,11 @@ Imported NcclTestsRows::finish(const std::string& version, NcclTestsRun run,
   for (auto& [kind, curve] : curves_) {
     const std::string& type = kind.first;
     const std::string& operation = kind.second;
+    curve.kind = models::curve_kind(collective);
+    curve.library = "nccl";
+    curve.what =
+        fmt::format("{}, {}, {}{}", program_of(collective), in_place_ ? "in place" : "out of place",
+                    type, reduces_ ? " " + operation : "");
     curve.ranks = run.ranks;
     curve.nodes = run.nodes;
     curve.wire = wire_of(type);
@@ -73,7 +120,7 @@ Imported NcclTestsRows::finish(const std::string& version, NcclTestsRun run,
       imported.remarks.push_back(
           fmt::format("rows of {} {} are left out, {}: {}", type, operation, why, samples));
     };
-    if (!curve.wire) {
+    if (!curve.wire && reduces_) {
       leave_out("because gradients travel as float, half or bfloat16");
     } else if (const std::string chosen = reduction_of(type); operation != chosen) {
       leave_out(fmt::format("because there are rows of {} {}", type, chosen));
@@ -83,8 +130,8 @@ Imported NcclTestsRows::finish(const std::string& version, NcclTestsRun run,
   }
   if (imported.curves.empty())
     throw InputError({file}, "no row has type float, half or bfloat16",
-                     "run all_reduce_perf -d float, half or bfloat16");
-  if (run.ranks.is_known()) check_bus_bandwidth(run.ranks.least);
+                     "run it with -d float, half or bfloat16");
+  if (run.ranks.is_known()) check_bus_bandwidth(collective, run.ranks.least);
   if (empty_ > 0)
     imported.remarks.push_back(fmt::format("rows of 0 bytes are left out: {}", empty_));
   if (wrong_ > 0)
@@ -101,20 +148,56 @@ std::string NcclTestsRows::reduction_of(const std::string& type) const {
   return curves_.lower_bound({type, ""})->first.second;
 }
 
-// busbw is algbw 2(p-1)/p for an all-reduce, and less for every other collective (nccl-tests,
-// doc/PERFORMANCE.md). Both are printed with two decimals.
+// Both bandwidths are printed with two decimals.
 constexpr double half_of_last_decimal = 0.005;
 
-void NcclTestsRows::check_bus_bandwidth(int ranks) const {
-  if (algbw_ < 200 * half_of_last_decimal) return;
-  const double expected = 2.0 * (ranks - 1) / ranks;
+// busbw over algbw (nccl-tests, doc/PERFORMANCE.md).
+double bus_factor(Collective collective, int ranks) {
+  return simulator::bus_bandwidth(collective, ranks, Bytes{1}, Seconds{1}).value();
+}
+
+bool NcclTestsRows::is_ratio_known() const {
+  return algbw_ >= 200 * half_of_last_decimal;
+}
+
+Collective NcclTestsRows::told_collective(const Count& ranks) const {
+  const double ratio = is_ratio_known() ? busbw_ / algbw_ : 0;
+  const double tolerance = 0.01 + 2 * half_of_last_decimal / std::max(algbw_, 1.0);
+  const auto is_of = [&](Collective collective) {
+    return ratio == 0 || !ranks.is_known() ||
+           std::abs(ratio - bus_factor(collective, ranks.least)) <= tolerance;
+  };
+  const auto unknown = [&](std::string_view which) {
+    return InputError(fastest_, fmt::format("{}, and the table does not say which", which),
+                      "give --collective");
+  };
+  if (*has_root_) {
+    if (reduces_) return Collective::reduce;
+    if (!is_of(Collective::broadcast) || (ratio > 0 && ratio < 1 - tolerance))
+      throw unknown("a gather or a scatter");
+    return Collective::broadcast;
+  }
+  // 1 or more in an all-reduce.
+  if (reduces_)
+    return ratio > 0 && ratio < 1 - tolerance ? Collective::reduce_scatter : Collective::all_reduce;
+  if (checked_ == NcclTestsChecked::out_of_place) return Collective::all_to_all;
+  if (checked_ == NcclTestsChecked::unknown) throw unknown("an all-gather or an all-to-all");
+  if (!is_of(Collective::all_gather) && std::abs(ratio - 1) <= tolerance)
+    throw InputError(fastest_, "messages from each rank to the next (sendrecv_perf)",
+                     "give the output of a collective");
+  return Collective::all_gather;
+}
+
+void NcclTestsRows::check_bus_bandwidth(Collective collective, int ranks) const {
+  if (!is_ratio_known()) return;
+  const double expected = bus_factor(collective, ranks);
   const double found = busbw_ / algbw_;
   const double tolerance = 0.01 + 2 * half_of_last_decimal / algbw_;
   if (std::abs(found - expected) <= tolerance) return;
   throw InputError(fastest_,
-                   fmt::format("busbw is {:.3f} algbw, and {:.3f} in an all-reduce over {} rank{}",
-                               found, expected, ranks, ranks == 1 ? "" : "s"),
-                   "give the output of one run of all_reduce_perf");
+                   fmt::format("busbw is {:.3f} algbw, and {:.3f} in {} over {} rank{}", found,
+                               expected, with_article(collective), ranks, ranks == 1 ? "" : "s"),
+                   "give the output of one run as it is");
 }
 
 // A time that was printed in another unit is a thousand times off.
@@ -128,19 +211,24 @@ void NcclTestsRows::check_time() const {
       "give the output as it is");
 }
 
-Count NcclTestsRows::ranks_of_bandwidth() const {
+Count NcclTestsRows::ranks_of_bandwidth(Collective collective) const {
   Count ranks{.least = 2};
-  if (algbw_ < 200 * half_of_last_decimal) return ranks;
+  // The factor is most (p-1)/p; that of broadcast and reduce tells nothing of p.
+  const double most_factor = collective == Collective::all_reduce ? 2 : 1;
+  const bool grows = bus_factor(collective, 2) < most_factor;
+  if (!is_ratio_known() || !grows) return ranks;
   const double least = (busbw_ - half_of_last_decimal) / (algbw_ + half_of_last_decimal);
   const double most = (busbw_ + half_of_last_decimal) / (algbw_ - half_of_last_decimal);
-  if (most < 1)
-    throw InputError(
-        fastest_,
-        fmt::format("busbw is {:.3f} algbw, and 1 or more in an all-reduce", busbw_ / algbw_),
-        "give the output of all_reduce_perf");
-  if (least >= 2) return ranks;
+  if (most < most_factor / 2)
+    throw InputError(fastest_,
+                     fmt::format("busbw is {:.3f} algbw, and {:.3g} or more in {}", busbw_ / algbw_,
+                                 most_factor / 2, with_article(collective)),
+                     "give the output of one run as it is");
+  if (least >= most_factor) return ranks;
   const auto ranks_at = [&](double ratio) {
-    return ratio < 2 ? std::min(2 / (2 - ratio), static_cast<double>(ranks.most)) : ranks.most;
+    return ratio < most_factor
+               ? std::min(most_factor / (most_factor - ratio), static_cast<double>(ranks.most))
+               : ranks.most;
   };
   const auto fewest = static_cast<int>(std::ceil(ranks_at(least)));
   const auto greatest = static_cast<int>(std::floor(ranks_at(most)));

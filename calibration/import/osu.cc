@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "calibration/import/mpi_collectives.h"
 #include "calibration/import/table_text.h"
 #include "models/base/to_size.h"
 
@@ -15,14 +16,15 @@ namespace {
 
 using Words = std::vector<std::string_view>;
 
-enum class Benchmark { all_reduce, latency, bandwidth };
+enum class Benchmark { collective, latency, bandwidth };
 
 // The title of a table, such as "# OSU MPI-CUDA Allreduce Latency Test v7.3".
 struct Title {
-  std::optional<Benchmark> benchmark;  // none that is read
-  std::string text;                    // without "#" and version
-  std::string version;                 // "7.3"
-  std::string library;                 // "mpi", or "nccl" of osu_xccl_allreduce
+  std::optional<Benchmark> benchmark;         // none that is read
+  const MpiCollective* collective = nullptr;  // of Benchmark::collective
+  std::string text;                           // without "#" and version
+  std::string version;                        // "7.3"
+  std::string library;                        // "mpi", or "nccl" of osu_xccl_allreduce
 };
 
 std::string joined(const Words& row, std::size_t begin, std::size_t end) {
@@ -38,14 +40,19 @@ bool is_title(const Words& row) {
 
 Title title_of(const Words& row) {
   const auto test = to_size(std::find(row.begin(), row.end(), "Test") - row.begin());
-  Title title{std::nullopt, joined(row, 1, test), "", "mpi"};
+  Title title{std::nullopt, nullptr, joined(row, 1, test), "", "mpi"};
   if (test + 1 < row.size() && row[test + 1].starts_with('v'))
     title.version = printable(row[test + 1].substr(1));
   if (row[2].starts_with("NCCL") || row[2].starts_with("RCCL")) title.library = "nccl";
   // The title after "OSU MPI", "OSU MPI-CUDA" and the like.
   const std::string name = joined(row, 3, test);
-  if (name == "Allreduce Latency") {
-    title.benchmark = Benchmark::all_reduce;
+  constexpr std::string_view latency = " Latency";
+  const auto* const collective = std::ranges::find(
+      mpi_collectives, name.substr(0, name.size() - std::min(name.size(), latency.size())),
+      &MpiCollective::osu);
+  if (name.ends_with(latency) && collective != mpi_collectives.end()) {
+    title.benchmark = Benchmark::collective;
+    title.collective = collective;
   } else if (name == "Latency") {
     title.benchmark = Benchmark::latency;
   } else if (name == "Bandwidth") {
@@ -89,10 +96,11 @@ class Reader {
     if (imported_.curves.empty() && left_out_) throw *left_out_;
     if (imported_.curves.empty())
       throw InputError({file_}, "a table without rows", "give the output of a finished run");
-    if (second_all_reduce_ > 0)
-      throw InputError({file_, second_all_reduce_},
-                       "a second table of all-reduces, and none says over how many ranks it ran",
-                       "give one table a file, each with its --ranks");
+    if (second_table_ > 0)
+      throw InputError(
+          {file_, second_table_},
+          "a second table of the same collective, and none says over how many ranks it ran",
+          "give one table a file, each with its --ranks");
     imported_.tool = "OSU micro-benchmarks";
     return std::move(imported_);
   }
@@ -123,19 +131,22 @@ class Reader {
       imported_.remarks.push_back("a table is left out: " + title.text);
       if (!left_out_)
         left_out_.emplace(InputPlace{file_, line}, "this is the output of " + in_quotes(title.text),
-                          "give that of osu_allreduce, osu_latency or osu_bw");
+                          "give that of a collective, osu_latency or osu_bw");
       return;
     }
     ImportedCurve curve;
     curve.what = title.text;
     switch (*title.benchmark) {
-      case Benchmark::all_reduce:
-        curve.kind = models::CurveKind::all_reduce;
+      case Benchmark::collective:
+        curve.kind = models::curve_kind(title.collective->collective);
         curve.library = title.library;
-        if (has_all_reduce_ && second_all_reduce_ == 0) second_all_reduce_ = line;
-        has_all_reduce_ = true;
-        // Before 7.0 an all-reduce added floats, and its output did not say so.
-        if (title.version >= "3" && title.version < "7") curve.wire = models::WireType::fp32;
+        curve.has_sizes_of_parts = title.collective->has_sizes_of_parts;
+        if (std::ranges::count(imported_.curves, curve.kind, &ImportedCurve::kind) > 0 &&
+            second_table_ == 0)
+          second_table_ = line;
+        // Before 7.0 reductions added floats, and their output did not say so.
+        if (reduces(title.collective->collective) && title.version >= "3" && title.version < "7")
+          curve.wire = models::WireType::fp32;
         break;
       case Benchmark::bandwidth:
         curve.use = CurveUse::stream;
@@ -151,11 +162,12 @@ class Reader {
 
   void read_type(std::string_view type) {
     ImportedCurve& curve = imported_.curves.back();
-    if (curve.kind != models::CurveKind::all_reduce) return;
+    if (!title_->collective || !reduces(title_->collective->collective)) return;
     curve.wire = wire_of(type);
     if (!curve.wire)
-      imported_.remarks.push_back(fmt::format(
-          "the all-reduce adds {}; its time is taken for that of --wire", printable(type)));
+      imported_.remarks.push_back(
+          fmt::format("the {} adds {}; its time is taken for that of --wire", name(curve.kind),
+                      printable(type)));
   }
 
   void read_row(const Words& row, int line) {
@@ -168,7 +180,7 @@ class Reader {
     count_row(rows_, {file_, line});
     ImportedCurve& curve = imported_.curves.back();
     const Bytes bytes = size_cell(row[0], file_, line);
-    if (bytes == Bytes{0} && curve.kind == models::CurveKind::all_reduce) return;
+    if (bytes == Bytes{0} && is_of_library(curve.kind)) return;
     if (curve.use == CurveUse::time) {
       curve.samples.push_back({bytes, time_cell(row[1], 1e-6, file_, line)});
     } else {
@@ -197,8 +209,7 @@ class Reader {
   std::optional<Title> title_;
   std::optional<InputError> left_out_;  // of the first table of another benchmark
   bool any_title_ = false;
-  bool has_all_reduce_ = false;
-  int second_all_reduce_ = 0;  // the line of its title
+  int second_table_ = 0;  // of a collective: the line of its title
   bool header_ = false;
   std::size_t columns_ = 0;  // of the table's rows
   std::size_t rows_ = 0;

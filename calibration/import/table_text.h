@@ -31,9 +31,9 @@ struct TextLine {
 
 // Reads a text line by line, and returns what reader.finish() returns. A Reader is made of the file's name,
 // and its read() is called with each TextLine.
-template <class Reader>
-[[nodiscard]] auto read_lines(std::string_view text, const std::string& file) {
-  Reader reader(file);
+template <class Reader, class... More>
+[[nodiscard]] auto read_lines(std::string_view text, const std::string& file, More... more) {
+  Reader reader(file, more...);
   for (const TextLine& line : text_lines(text, file)) reader.read(line);
   return reader.finish();
 }

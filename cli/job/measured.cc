@@ -29,7 +29,7 @@ simulator::MeasuredAllReduce one_of(const std::string& text, int ranks,
   }
   constexpr Seconds longest{86400};
   if (measured.time <= Seconds{0} || measured.time > longest)
-    throw InputError(fmt::format("an all-reduce of {}", to_text(measured.time)),
+    throw InputError(fmt::format("a collective of {}", to_text(measured.time)),
                      "give more than 0 s and at most a day");
   return measured;
 }
@@ -70,10 +70,11 @@ std::vector<MeasuredThroughput> parse_measured_throughputs(const std::string& te
 }
 
 void check_possible(const std::vector<simulator::MeasuredAllReduce>& measured,
-                    const models::Cluster& cluster, const models::Profile* profile) {
+                    models::Collective collective, const models::Cluster& cluster,
+                    const models::Profile* profile) {
   for (const simulator::MeasuredAllReduce& one : measured) {
-    const Seconds least =
-        least_time(one, communication_cost(cluster, profile, simulator::Bound::fast, one.ranks));
+    const Seconds least = least_time(
+        one, communication_cost(cluster, profile, simulator::Bound::fast, one.ranks), collective);
     if (one.time >= least) continue;
     throw InputError(
         {"--measured"},

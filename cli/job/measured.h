@@ -19,7 +19,8 @@ namespace paceline::job {
 // Throws InputError that names the option if one of them took less time than the links allow at twice
 // the fast end of their bandwidth (simulator::least_time). `profile` may be null.
 void check_possible(const std::vector<simulator::MeasuredAllReduce>& measured,
-                    const models::Cluster& cluster, const models::Profile* profile);
+                    models::Collective collective, const models::Cluster& cluster,
+                    const models::Profile* profile);
 
 struct MeasuredThroughput {
   int ranks = 1;

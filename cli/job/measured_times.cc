@@ -20,60 +20,75 @@ using calibration::ImportedCurve;
 using calibration::ImportFormat;
 using models::WireType;
 
-constexpr std::array of_all_reduces = {ImportFormat::nccl_tests, ImportFormat::osu,
+constexpr std::array of_collectives = {ImportFormat::nccl_tests, ImportFormat::osu,
                                        ImportFormat::imb, ImportFormat::torch_bench};
 
-Imported imported_from(const std::string& file) {
+Imported imported_from(const std::string& file, std::optional<models::Collective> collective) {
   const std::string text = read_input_file(file);
   const ImportFormat format = calibration::guessed_format(text, file);
-  if (std::ranges::find(of_all_reduces, format) == std::ranges::end(of_all_reduces))
+  if (std::ranges::find(of_collectives, format) == std::ranges::end(of_collectives))
     throw InputError(
         {file},
-        fmt::format("this is a file of {}, which times no all-reduces by size", name(format)),
-        "give the output of all_reduce_perf, osu_allreduce or another benchmark of all-reduces");
-  return calibration::import_text(format, text, file, nullptr);
+        fmt::format("this is a file of {}, which times no collectives by size", name(format)),
+        "give the output of all_reduce_perf, osu_allreduce or another benchmark of collectives");
+  return calibration::import_text(format, text, file, nullptr, collective);
 }
 
 std::string kind_text(const ImportedCurve& curve) {
-  std::string text(curve.wire ? name(*curve.wire)
-                              : std::string_view("a type that it does not say"));
+  std::string text =
+      fmt::format("{}s of {}", name(curve.kind),
+                  curve.wire ? name(*curve.wire) : std::string_view("a type that it does not say"));
   if (curve.ranks.is_known()) text += fmt::format(" over {} ranks", curve.ranks.least);
   return text;
 }
 
-bool fits(const ImportedCurve& curve, std::optional<int> ranks, std::optional<WireType> type) {
-  return (!ranks || curve.ranks.allows(*ranks)) && (!type || !curve.wire || *curve.wire == *type);
+struct Asked {
+  std::optional<int> ranks;
+  std::optional<WireType> type;
+  std::optional<models::Collective> collective;
+};
+
+bool fits(const ImportedCurve& curve, const Asked& asked) {
+  const auto& [ranks, type, collective] = asked;
+  return (!collective || models::curve_kind(*collective) == curve.kind) &&
+         (!ranks || curve.ranks.allows(*ranks)) && (!type || !curve.wire || *curve.wire == *type);
 }
 
-// The one kind of all-reduce that is meant.
-ImportedCurve chosen_curve(const Imported& imported, const std::string& file,
-                           std::optional<int> ranks, std::optional<WireType> type) {
+// The one kind of collective that is meant.
+ImportedCurve chosen_curve(const Imported& imported, const std::string& file, const Asked& asked) {
   std::vector<ImportedCurve> all = imported.curves;
-  std::erase_if(
-      all, [](const ImportedCurve& curve) { return curve.kind != models::CurveKind::all_reduce; });
+  std::erase_if(all, [](const ImportedCurve& curve) { return !is_of_library(curve.kind); });
   if (all.empty())
-    throw InputError({file}, "it times messages between two ranks, and no all-reduce",
+    throw InputError({file}, "it times messages between two ranks, and no collective",
                      "give the output of all_reduce_perf or of osu_allreduce");
   std::vector<ImportedCurve> fitting;
   std::set<std::string> kinds;
   for (const ImportedCurve& curve : all) {
     kinds.insert(kind_text(curve));
-    if (fits(curve, ranks, type)) fitting.push_back(curve);
+    if (fits(curve, asked)) fitting.push_back(curve);
   }
   const std::string list = fmt::format("{}", fmt::join(kinds, ", "));
   if (fitting.empty()) {
-    const bool is_type = std::none_of(all.begin(), all.end(), [&](const ImportedCurve& curve) {
-      return fits(curve, std::nullopt, type);
-    });
-    throw InputError(
-        {is_type ? "--dtype" : "--ranks"},
-        fmt::format("{}, and the all-reduces in {} are of {}",
-                    is_type ? std::string(name(*type)) : fmt::format("{}", *ranks), file, list),
-        "leave it out");
+    const auto none_fits = [&](const Asked& one) {
+      return std::ranges::none_of(all,
+                                  [&](const ImportedCurve& curve) { return fits(curve, one); });
+    };
+    const bool is_collective = none_fits({{}, {}, asked.collective});
+    const bool is_type = !is_collective && none_fits({{}, asked.type, {}});
+    throw InputError({is_collective ? "--collective"
+                      : is_type     ? "--dtype"
+                                    : "--ranks"},
+                     fmt::format("{}, and {} has {}",
+                                 is_collective ? std::string(name(*asked.collective))
+                                 : is_type     ? std::string(name(*asked.type))
+                                               : fmt::format("{}", *asked.ranks),
+                                 file, list),
+                     "leave it out");
   }
   for (const ImportedCurve& curve : fitting) {
     if (kind_text(curve) != kind_text(fitting.front()))
-      throw InputError({file}, "all-reduces of " + list, "choose one with --dtype or --ranks");
+      throw InputError({file}, "it has " + list,
+                       "choose one with --collective, --dtype or --ranks");
   }
   ImportedCurve chosen = fitting.front();
   for (std::size_t i = 1; i < fitting.size(); ++i)
@@ -85,19 +100,23 @@ ImportedCurve chosen_curve(const Imported& imported, const std::string& file,
 }  // namespace
 
 MeasuredTimes read_measured_times(const std::string& file, std::optional<int> ranks,
-                                  std::optional<WireType> type) {
-  const Imported imported = imported_from(file);
-  const ImportedCurve curve = chosen_curve(imported, file, ranks, type);
+                                  std::optional<WireType> type,
+                                  std::optional<models::Collective> collective) {
+  const Imported imported = imported_from(file, collective);
+  const ImportedCurve curve = chosen_curve(imported, file, {ranks, type, collective});
   if (!curve.ranks.is_known() && !ranks)
-    throw InputError({file}, "it does not say on how many ranks the all-reduce ran",
+    throw InputError({file},
+                     fmt::format("it does not say on how many ranks the {} ran", name(curve.kind)),
                      "give --ranks");
   return {.file = file,
           .tool = imported.tool + (imported.version.empty() ? "" : " " + imported.version),
           .what = curve.what,
+          .collective = *models::collective_of(curve.kind),
           .ranks = ranks.value_or(curve.ranks.least),
           .type = curve.wire ? *curve.wire : type.value_or(WireType::fp32),
           .nodes = curve.nodes,
-          .times = calibration::spread_by_size(curve.samples),
+          .times = calibration::spread_by_size(
+              curve.samples_of_buckets(ranks.value_or(curve.ranks.least))),
           .remarks = imported.remarks};
 }
 

@@ -99,7 +99,7 @@ simulator::ExportedText nccl_text(const Job& job, const PlanExportOptions& optio
   const models::Profile* profile = job.profile ? &*job.profile : nullptr;
   const std::vector<simulator::MeasuredAllReduce> measured =
       parse_measured(options.measured, plan.ranks, job.cluster);
-  check_possible(measured, job.cluster, profile);
+  check_possible(measured, models::Collective::all_reduce, job.cluster, profile);
   simulator::AllReduceTimer timer({.cluster = job.cluster,
                                    .profile = profile,
                                    .ranks = plan.ranks,

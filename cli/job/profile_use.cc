@@ -107,7 +107,7 @@ void check_curves(const Job& job, Warnings& warnings) {
   const models::Profile& profile = *job.profile;
   if (profile.transport) return;
   for (const models::CalibratedCurve& curve : profile.curves) {
-    if (curve.kind != CurveKind::all_reduce)
+    if (!is_of_library(curve.kind))
       warnings.add("its curves of messages are not used: the profile has no transport");
   }
 }

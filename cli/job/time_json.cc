@@ -41,7 +41,7 @@ struct BesideLine {
   BesideMeasured row;
 
   [[nodiscard]] BytesPerSecond bus_bandwidth(Seconds time) const {
-    return simulator::bus_bandwidth(table.ranks, row.measured.bytes, time);
+    return simulator::bus_bandwidth(table.collective, table.ranks, row.measured.bytes, time);
   }
 };
 
@@ -214,7 +214,7 @@ std::string against_csv(const TimeTable& table) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto& [measured, predicted, verdict] = rows[i];
     const auto bus_bandwidth = [&, size = measured.bytes](Seconds time) {
-      return simulator::bus_bandwidth(table.ranks, size, time).value() / giga;
+      return simulator::bus_bandwidth(table.collective, table.ranks, size, time).value() / giga;
     };
     const std::string& all_reduce = asked.times[i].all_reduce;
     text += fmt::format("{:.15g},{},{},{},{:.6g},{:.6g},{:.6g},{:.6g},", measured.bytes.value(),

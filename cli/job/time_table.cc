@@ -62,16 +62,40 @@ void check_nodes(const TimeTable& table) {
                    "give the cluster that was measured");
 }
 
-// Takes the ranks, the type and the sizes of the table from the file of measurements.
+// The entry of the catalogue that is asked for; nothing for NCCL's own, for "all" and for other texts.
+const models::CollectiveAlgorithm* asked_algorithm(const TimeOptions& options) {
+  const auto catalogue = models::collective_catalogue();
+  const auto named =
+      std::ranges::find(catalogue, options.algorithm, &models::CollectiveAlgorithm::name);
+  return named == catalogue.end() ? nullptr : &*named;
+}
+
+// The collective that is asked for, or that the algorithm is of; nothing where neither says it.
+std::optional<models::Collective> asked_collective(const TimeOptions& options) {
+  std::optional<models::Collective> asked;
+  if (!options.collective.empty())
+    asked = parsing_option("--collective",
+                           [&] { return models::collective_from_name(options.collective); });
+  const models::CollectiveAlgorithm* const named = asked_algorithm(options);
+  if (named == nullptr) return asked;
+  if (asked.value_or(named->collective) != named->collective)
+    throw InputError({"--collective"},
+                     fmt::format("{} is of {}", named->name, name(named->collective)),
+                     "leave it out");
+  return named->collective;
+}
+
+// Takes the collective, the ranks, the type and the sizes of the table from the file of measurements.
 void take_measured(const TimeOptions& options, TimeTable& table) {
   if (options.algorithm == "all")
-    throw InputError({"--against"}, "all-reduces of every algorithm are asked for",
+    throw InputError({"--against"}, "every algorithm is asked for",
                      "name the one that was measured, as in paceline time nccl");
   std::optional<int> ranks;
   if (!options.build.ranks.empty()) ranks = parse_ranks(options.build.ranks, table.cluster);
   std::optional<models::WireType> type;
   if (!options.type.empty()) type = table.type;
-  table.against = read_measured_times(options.against, ranks, type);
+  table.against = read_measured_times(options.against, ranks, type, asked_collective(options));
+  table.collective = table.against->collective;
   table.ranks = parse_ranks(std::to_string(table.against->ranks), table.cluster);
   table.type = table.against->type;
   check_nodes(table);
@@ -83,19 +107,10 @@ void take_measured(const TimeOptions& options, TimeTable& table) {
     table.sizes.push_back(time.bytes);
 }
 
-// Takes the collective that the algorithm is of. Only all-reduces were measured.
-void take_collective(const TimeOptions& options, TimeTable& table) {
-  const auto named = std::ranges::find(models::collective_catalogue(), options.algorithm,
-                                       &models::CollectiveAlgorithm::name);
-  if (named == models::collective_catalogue().end()) return;
-  table.collective = named->collective;
-  for (const auto& [option, text] :
-       {std::pair("--measured", options.measured), std::pair("--against", options.against)}) {
-    if (table.collective != models::Collective::all_reduce && !text.empty())
-      throw InputError({option},
-                       fmt::format("times of all-reduces, beside {}", name(table.collective)),
-                       "leave it out, or time an all-reduce");
-  }
+void check_collective(const TimeOptions& options, const TimeTable& table) {
+  if (simulator::nccl_collective(options.algorithm))
+    parsing_option("--collective",
+                   [&] { return simulator::nccl_collective(options.algorithm, table.collective); });
 }
 
 models::ScheduleOptions schedule_options(const ScheduleOptions& options, int ranks) {
@@ -105,6 +120,18 @@ models::ScheduleOptions schedule_options(const ScheduleOptions& options, int ran
       .segments = optional_count("--segments", options.segments, models::max_segments).value_or(0),
       .rings = optional_count("--rings", options.rings, ranks).value_or(0),
       .servers = optional_count("--servers", options.servers, ranks).value_or(0)};
+}
+
+// nccl-tests counts the bytes of one rank before an all-to-all, whose bucket is those of all ranks.
+Bytes bucket_of(models::Collective collective, int ranks, Bytes size) {
+  return (collective == models::Collective::all_to_all ? ranks : 1) * size;
+}
+
+std::vector<simulator::MeasuredAllReduce> with_buckets(
+    models::Collective collective, std::vector<simulator::MeasuredAllReduce> measured) {
+  for (simulator::MeasuredAllReduce& one : measured)
+    one.bytes = bucket_of(collective, one.ranks, one.bytes);
+  return measured;
 }
 
 // Fills in columns.
@@ -133,10 +160,9 @@ class Columns {
       by_steps_.emplace(by_steps);
     }
     AllReduceTimer& timer = column.is_bounded ? *by_steps_ : timer_;
-    // nccl-tests counts the bytes of one rank before an all-to-all, and its bucket is those of all ranks.
-    const double buckets = table_.collective == models::Collective::all_to_all ? table_.ranks : 1;
     for (const Bytes size : table_.sizes)
-      column.times.push_back(timer.by_name(algorithm, options_, buckets * size));
+      column.times.push_back(
+          timer.by_name(algorithm, options_, bucket_of(table_.collective, table_.ranks, size)));
     const std::string& first = column.times.front().all_reduce;
     if (std::ranges::count(column.times, first, &simulator::AllReduceTime::all_reduce) ==
         std::ssize(column.times))
@@ -146,10 +172,11 @@ class Columns {
   }
 
   void add_nccl(const std::string& name, TimedAs as) {
-    const simulator::NcclAllReduce all_reduce = *simulator::nccl_all_reduce(name);
+    const simulator::NcclCollective of = *simulator::nccl_collective(name, table_.collective);
     TimedColumn column{.name = name, .as = as};
     AllReduceTimer& timer = as == TimedAs::asked ? timer_ : beside_;
-    for (const Bytes size : table_.sizes) column.times.push_back(timer.by_nccl(all_reduce, size));
+    for (const Bytes size : table_.sizes)
+      column.times.push_back(timer.by_nccl(of, bucket_of(table_.collective, table_.ranks, size)));
     table_.nccl_version = timer.nccl_model().tables().version;
     table_.columns.push_back(std::move(column));
   }
@@ -157,7 +184,8 @@ class Columns {
   void add_curve(models::Library library) {
     TimedColumn column{.name = fmt::format("{} curve", name(library)), .as = TimedAs::library};
     for (const Bytes size : table_.sizes) {
-      auto time = timer_.by_curve(library, size);
+      auto time = timer_.by_curve(library, bucket_of(table_.collective, table_.ranks, size),
+                                  table_.collective);
       if (!time) return;
       column.times.push_back(*std::move(time));
     }
@@ -272,6 +300,7 @@ TimeTable time_table(const TimeOptions& options, const TimeObserver& observer,
     table.type =
         parsing_option("--dtype", [&] { return models::wire_type_from_name(options.type); });
   if (options.against.empty()) {
+    table.collective = asked_collective(options).value_or(models::Collective::all_reduce);
     require_option(options.build.ranks, "--ranks", "16");
     table.ranks = parse_ranks(options.build.ranks, table.cluster);
     table.sizes = whole_elements(named_sizes(options), table.type);
@@ -287,11 +316,12 @@ TimeTable time_table(const TimeOptions& options, const TimeObserver& observer,
   parsing_option("--nccl", [&] { return simulator::nccl_tables(version); });
 
   table.measured = parse_measured(options.measured, table.ranks, table.cluster);
-  check_possible(table.measured, table.cluster, table.profile ? &*table.profile : nullptr);
+  check_possible(table.measured, table.collective, table.cluster,
+                 table.profile ? &*table.profile : nullptr);
   const bool is_all = options.algorithm == "all";
-  take_collective(options, table);
+  check_collective(options, table);
   if (is_all && !options.measured.empty())
-    throw InputError({"--measured"}, "all-reduces of every algorithm are asked for",
+    throw InputError({"--measured"}, "every algorithm is asked for",
                      "name the one that was measured");
   Columns columns(
       table,
@@ -302,32 +332,32 @@ TimeTable time_table(const TimeOptions& options, const TimeObserver& observer,
        .engine = table.engine,
        .nccl_version = version,
        .time_budget = is_all ? simulator::TimeBudget::bounded : simulator::TimeBudget::unlimited,
-       .measured = table.measured},
+       .measured = with_buckets(table.collective, table.measured)},
       schedule_options(options.build, table.ranks));
   const auto begin = [&](std::string_view algorithm, double share) {
     if (observer) observer(algorithm, share);
   };
   if (is_all) {
-    const auto catalogue = models::all_reduce_catalogue();
-    for (std::size_t i = 0; i < catalogue.size(); ++i) {
-      begin(catalogue[i].name, static_cast<double>(i) / static_cast<double>(catalogue.size()));
-      columns.add_or_leave_out(catalogue[i].name);
+    std::vector<std::string_view> names;
+    for (const models::CollectiveAlgorithm& entry : models::collective_catalogue())
+      if (entry.collective == table.collective) names.push_back(entry.name);
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      begin(names[i], static_cast<double>(i) / static_cast<double>(names.size()));
+      columns.add_or_leave_out(names[i]);
     }
   } else {
     begin(options.algorithm, 0);
-    if (simulator::nccl_all_reduce(options.algorithm)) {
+    if (simulator::nccl_collective(options.algorithm)) {
       check_taken(options.build, nullptr, options.algorithm);
       columns.add_nccl(options.algorithm, TimedAs::asked);
     } else {
-      const auto named = std::ranges::find(models::collective_catalogue(), options.algorithm,
-                                           &models::CollectiveAlgorithm::name);
-      if (named != models::collective_catalogue().end())
-        check_taken(options.build, &*named, options.algorithm);
+      if (const auto* const named = asked_algorithm(options))
+        check_taken(options.build, named, options.algorithm);
       columns.add_schedule(options.algorithm);
     }
   }
-  if (table.collective != models::Collective::all_reduce) return table;
-  if (options.algorithm != "nccl" && simulator::sums_by_nccl(table.cluster.device))
+  if (options.algorithm != "nccl" && simulator::sums_by_nccl(table.cluster.device) &&
+      simulator::is_nccls(table.collective))
     columns.add_nccl("nccl", TimedAs::nccl);
   columns.add_curve(models::Library::nccl);
   columns.add_curve(models::Library::open_mpi);

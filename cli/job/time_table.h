@@ -22,7 +22,8 @@ namespace paceline::job {
 
 // As typed; an empty text is an option that is not given.
 struct TimeOptions {
-  std::string algorithm;  // of the catalogue, one of NCCL's, or "all"
+  std::string algorithm;   // of the catalogue, one of NCCL's, or "all"
+  std::string collective;  // empty: that of the algorithm or of `against`, or all-reduce
   ScheduleOptions build;
   std::string cluster;
   std::string placement;

@@ -46,10 +46,11 @@ struct Strip {
 };
 
 std::vector<Strip> strips_of(std::span<const Reproduction> sources) {
-  constexpr std::array<std::pair<const char*, bool (*)(const Row&)>, 3> kinds = {
+  constexpr std::array<std::pair<const char*, bool (*)(const Row&)>, 4> kinds = {
       {{"", is_training},
        {", up to 64 KiB", is_small_all_reduce},
-       {", above 64 KiB", is_large_all_reduce}}};
+       {", above 64 KiB", is_large_all_reduce},
+       {", other collectives", is_other_collective}}};
   std::vector<Strip> strips;
   for (const Reproduction& source : sources) {
     for (const auto& [suffix, counts] : kinds) {

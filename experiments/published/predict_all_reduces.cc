@@ -57,7 +57,7 @@ std::string version_for(const std::string& library) {
 }
 
 bool is_nccls(const std::string& algorithm) {
-  return simulator::nccl_all_reduce(algorithm).has_value();
+  return simulator::nccl_collective(algorithm).has_value();
 }
 
 std::string command_of(const AllReduceRow& row, const Sweep& sweep) {
@@ -69,6 +69,8 @@ std::string command_of(const AllReduceRow& row, const Sweep& sweep) {
     text += fmt::format("{}{:.0f}B={:.10g}us@{}", i == 0 ? " --measured " : ",", measured.bytes,
                         measured.published_s / us, measured.ranks);
   }
+  if (row.collective != models::Collective::all_reduce)
+    text += fmt::format(" --collective {}", name(row.collective));
   const std::string version = is_nccls(row.algorithm) ? version_for(row.library) : "";
   if (!version.empty()) text += " --nccl " + version;
   return text;
@@ -89,19 +91,26 @@ Row row_of(const AllReduceRow& row, const Figure<Seconds>& ours, std::string con
   result.high = ours.high.value() / us;
   result.configuration = std::move(configuration);
   result.note = row.note;
-  result.kind = RowKind::all_reduce;
+  result.kind =
+      row.collective == models::Collective::all_reduce ? RowKind::all_reduce : RowKind::collective;
   result.is_time = true;
   result.series = row.series;
   result.strategy = row.algorithm;
-  result.contest = fmt::format("{}\n{}\n{}\n{}", row.cluster, row.ranks, row.library, row.bytes);
+  result.contest = fmt::format("{}\n{}\n{}\n{}\n{}", row.cluster, row.ranks, row.library,
+                               name(row.collective), row.bytes);
   result.bytes = row.bytes;
   return result;
+}
+
+// Of an all-to-all a row counts one rank's buffer.
+Bytes bucket_of(const AllReduceRow& row) {
+  return (row.collective == models::Collective::all_to_all ? row.ranks : 1) * Bytes{row.bytes};
 }
 
 std::vector<simulator::MeasuredAllReduce> measured_of(const Sweep& sweep) {
   std::vector<simulator::MeasuredAllReduce> measured;
   for (const AllReduceRow* row : sweep.measured)
-    measured.push_back({row->ranks, Bytes{row->bytes}, Seconds{row->published_s}});
+    measured.push_back({row->ranks, bucket_of(*row), Seconds{row->published_s}});
   return measured;
 }
 
@@ -112,9 +121,11 @@ void time_rows(Sweep& sweep) {
   request.measured = measured_of(sweep);
   simulator::AllReduceTimer timer(request);
   for (const AllReduceRow* row : sweep.rows) {
-    if (!simulator::nccl_all_reduce(row->algorithm))
-      static_cast<void>(models::all_reduce_algorithm(row->algorithm));
-    const simulator::AllReduceTime time = timer.by_name(row->algorithm, {}, Bytes{row->bytes});
+    const auto of_nccl = simulator::nccl_collective(row->algorithm, row->collective);
+    const simulator::AllReduceTime time =
+        of_nccl ? timer.by_nccl(*of_nccl, bucket_of(*row))
+                : timer.by_engine(models::all_reduce_algorithm(row->algorithm).name, {},
+                                  bucket_of(*row));
     const std::string& all_reduce = time.all_reduce.empty() ? row->algorithm : time.all_reduce;
     sweep.results.push_back(
         row_of(*row, time.time, fmt::format("{}; {}", all_reduce, time.timed_by)));
@@ -134,7 +145,10 @@ void time_sweep(Sweep* const& sweep) {
 const models::Cluster& checked(const AllReduceRow& row, SourceParts& parts) {
   const models::Cluster& cluster = parts.cluster(row.cluster);
   models::check_ranks(cluster, row.ranks);
-  if (!is_nccls(row.algorithm)) (void)models::all_reduce_algorithm(row.algorithm);
+  if (!simulator::nccl_collective(row.algorithm, row.collective) &&
+      models::all_reduce_algorithm(row.algorithm).collective != row.collective)
+    throw InputError(fmt::format("{} is no {}", row.algorithm, name(row.collective)),
+                     "write nccl before the name of a collective");
   return cluster;
 }
 
@@ -142,7 +156,7 @@ const models::Cluster& checked(const AllReduceRow& row, SourceParts& parts) {
 
 std::vector<Row> predict_all_reduces(const Source& source, SourceParts& parts, int threads,
                                      std::vector<RowWithout>* failed) {
-  using Key = std::tuple<const models::Cluster*, int, std::string, std::string>;
+  using Key = std::tuple<const models::Cluster*, int, std::string, models::Collective, std::string>;
   std::map<Key, Sweep> sweeps;
   const auto fault = [&](const AllReduceRow& row, const std::string& why) {
     failed->push_back({row.id, row.series + ", " + to_text_binary(Bytes{row.bytes}), why});
@@ -151,7 +165,7 @@ std::vector<Row> predict_all_reduces(const Source& source, SourceParts& parts, i
     if (row.role == Role::left_out) continue;
     try {
       const models::Cluster& cluster = checked(row, parts);
-      Sweep& sweep = sweeps[{&cluster, row.ranks, row.algorithm, row.library}];
+      Sweep& sweep = sweeps[{&cluster, row.ranks, row.algorithm, row.collective, row.library}];
       sweep.cluster = &cluster;
       sweep.cluster_word = parts.cluster_word(row.cluster);
       sweep.rows.push_back(&row);
@@ -165,7 +179,7 @@ std::vector<Row> predict_all_reduces(const Source& source, SourceParts& parts, i
     for (const AllReduceRow& row : source.all_reduces) {
       const AllReduceRow& first = *sweep.rows.front();
       if (row.role == Role::calibrates && row.cluster == first.cluster &&
-          row.algorithm == first.algorithm)
+          row.algorithm == first.algorithm && row.collective == first.collective)
         sweep.measured.push_back(&row);
     }
   }

@@ -11,9 +11,9 @@
 namespace paceline::experiments {
 
 // What a row tells of. A count follows from a network or a schedule alone, and no summary has it.
-enum class RowKind { training, all_reduce, count };
+enum class RowKind { training, all_reduce, collective, count };
 
-// "training", "all-reduce", "count".
+// "training", "all-reduce", "collective" (another one), "count".
 [[nodiscard]] std::string_view name(RowKind kind);
 
 struct Row {
@@ -36,7 +36,7 @@ struct Row {
   std::string strategy = {};  // its name alone
   // What two rows have in common that differ in their strategies alone; empty: nothing is.
   std::string contest = {};
-  double bytes = 0;  // of an all-reduce
+  double bytes = 0;  // of an all-reduce or another collective
   // The naive guess of a predicted row of training, in its unit: the rate of a rank of the series at the
   // most ranks that it was calibrated on, times the ranks; of efficiencies 1, of ratios that of ranks.
   // Nothing where no such rate is known.

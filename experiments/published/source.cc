@@ -201,6 +201,10 @@ AllReduceRow all_reduce_row(const CsvRecord& record) {
       row.role, fields, [&] { return fields.count(models::max_ranks); }, 0);
   row.library = fields.text();
   row.algorithm = out ? fields.text() : fields.given();
+  if (const std::size_t blank = row.algorithm.find(' '); !out && blank != std::string::npos) {
+    row.collective = models::collective_from_name(row.algorithm.substr(blank + 1));
+    row.algorithm.resize(blank);
+  }
   const auto number = [&fields](double most) {
     return fields.parsed([most](std::string_view t) { return parse_number(t, 1e-9, most); });
   };

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "models/base/precision.h"
+#include "models/collective/catalogue.h"
 
 namespace paceline::experiments {
 
@@ -97,6 +98,7 @@ struct AllReduceRow {
   int ranks = 1;
   std::string library;    // that was measured, for people: "NCCL 2.8.3"
   std::string algorithm;  // a schedule of ours, or "nccl": NCCL's own choice
+  models::Collective collective = models::Collective::all_reduce;
   double bytes = 0;
   double published_s = 0;
   double rounding_s = 0;

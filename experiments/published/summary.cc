@@ -76,6 +76,8 @@ std::string_view name(RowKind kind) {
       return "training";
     case RowKind::all_reduce:
       return "all-reduce";
+    case RowKind::collective:
+      return "collective";
     case RowKind::count:
       return "count";
   }
@@ -95,6 +97,10 @@ bool is_training(const Row& row) {
 
 bool is_small_all_reduce(const Row& row) {
   return row.kind == RowKind::all_reduce && row.bytes <= small_all_reduce_bytes;
+}
+
+bool is_other_collective(const Row& row) {
+  return row.kind == RowKind::collective;
 }
 
 bool is_large_all_reduce(const Row& row) {

@@ -47,5 +47,7 @@ inline constexpr double small_all_reduce_bytes = 65536;
 [[nodiscard]] bool is_training(const Row& row);
 [[nodiscard]] bool is_small_all_reduce(const Row& row);
 [[nodiscard]] bool is_large_all_reduce(const Row& row);
+// An all-gather, a reduce-scatter, an all-to-all, ... of any size.
+[[nodiscard]] bool is_other_collective(const Row& row);
 
 }  // namespace paceline::experiments

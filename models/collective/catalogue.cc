@@ -19,6 +19,16 @@ int or_default(int asked, int otherwise) {
   return asked == 0 ? otherwise : asked;
 }
 
+constexpr std::array<std::pair<Collective, std::string_view>, 8> collectives = {
+    {{Collective::all_reduce, "all-reduce"},
+     {Collective::reduce_scatter, "reduce-scatter"},
+     {Collective::all_gather, "all-gather"},
+     {Collective::broadcast, "broadcast"},
+     {Collective::reduce, "reduce"},
+     {Collective::gather, "gather"},
+     {Collective::scatter, "scatter"},
+     {Collective::all_to_all, "all-to-all"}}};
+
 const std::array catalogue = {
     CollectiveAlgorithm{
         .name = "ring",
@@ -374,25 +384,16 @@ const CollectiveAlgorithm& find(std::span<const CollectiveAlgorithm> among,
 }  // namespace
 
 std::string_view name(Collective collective) {
-  switch (collective) {
-    case Collective::all_reduce:
-      return "all-reduce";
-    case Collective::reduce_scatter:
-      return "reduce-scatter";
-    case Collective::all_gather:
-      return "all-gather";
-    case Collective::broadcast:
-      return "broadcast";
-    case Collective::reduce:
-      return "reduce";
-    case Collective::gather:
-      return "gather";
-    case Collective::scatter:
-      return "scatter";
-    case Collective::all_to_all:
-      return "all-to-all";
-  }
-  return "unknown";
+  return name_in(collectives, collective);
+}
+
+bool reduces(Collective collective) {
+  return collective == Collective::all_reduce || collective == Collective::reduce_scatter ||
+         collective == Collective::reduce;
+}
+
+Collective collective_from_name(std::string_view text) {
+  return value_named(collectives, "collective", text);
 }
 
 std::span<const CollectiveAlgorithm> collective_catalogue() {

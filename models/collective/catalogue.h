@@ -28,6 +28,10 @@ enum class Collective {
 };
 
 [[nodiscard]] std::string_view name(Collective collective);
+// Throws InputError that suggests the nearest name.
+[[nodiscard]] Collective collective_from_name(std::string_view text);
+// Whether it adds anything up: all-reduce, reduce-scatter and reduce.
+[[nodiscard]] bool reduces(Collective collective);
 
 // How an algorithm is to be built. 0 means the algorithm's default. Options that an algorithm does
 // not take are ignored.

@@ -20,10 +20,26 @@ namespace {
 
 constexpr std::string_view schema = "paceline.profile/1";
 
-constexpr std::array<std::pair<CurveKind, std::string_view>, 3> curve_kinds = {
-    {{CurveKind::point_to_point, "point-to-point"},
-     {CurveKind::exchange, "exchange"},
-     {CurveKind::all_reduce, "all-reduce"}}};
+constexpr std::array<std::pair<CurveKind, Collective>, 8> library_kinds = {
+    {{CurveKind::all_reduce, Collective::all_reduce},
+     {CurveKind::reduce_scatter, Collective::reduce_scatter},
+     {CurveKind::all_gather, Collective::all_gather},
+     {CurveKind::broadcast, Collective::broadcast},
+     {CurveKind::reduce, Collective::reduce},
+     {CurveKind::gather, Collective::gather},
+     {CurveKind::scatter, Collective::scatter},
+     {CurveKind::all_to_all, Collective::all_to_all}}};
+
+const std::vector<std::pair<CurveKind, std::string_view>>& curve_kinds() {
+  static const auto kinds = [] {
+    std::vector<std::pair<CurveKind, std::string_view>> all = {
+        {CurveKind::point_to_point, "point-to-point"}, {CurveKind::exchange, "exchange"}};
+    for (const auto& [kind, collective] : library_kinds) all.emplace_back(kind, name(collective));
+    return all;
+  }();
+  return kinds;
+}
+
 constexpr std::array<std::pair<RateKind, std::string_view>, 3> rate_kinds = {
     {{RateKind::copy, "copy"}, {RateKind::cast, "cast"}, {RateKind::reduce, "reduce"}}};
 constexpr std::array<std::pair<DeviceWork, std::string_view>, 7> device_works = {
@@ -182,7 +198,7 @@ CalibratedCurve read_curve(const JsonValue& entry) {
   entry.check_keys({"kind", "between_nodes", "library", "wire_type", "ranks", "least_bytes",
                     "most_bytes", "pieces", "residual", "source"});
   return {.kind = entry.at("kind").named(
-              [](const std::string& s) { return value_named(curve_kinds, "kind of curve", s); }),
+              [](const std::string& s) { return value_named(curve_kinds(), "kind of curve", s); }),
           .between_nodes = entry.at("between_nodes").flag(),
           .library = entry.has_value("library") ? entry.at("library").text() : "",
           .wire = entry.has_value("wire_type") ? type_of(entry, "wire_type") : WireType::fp32,
@@ -330,7 +346,7 @@ void add_fit(const Curve& curve, Json& json) {
 
 Json curve_json(const CalibratedCurve& curve) {
   Json json = {{"kind", name(curve.kind)}, {"between_nodes", curve.between_nodes}};
-  if (curve.kind == CurveKind::all_reduce) {
+  if (is_of_library(curve.kind)) {
     json["library"] = curve.library;
     json["wire_type"] = name(curve.wire);
   }
@@ -379,7 +395,23 @@ Json link_json(const std::optional<Figure<Seconds>>& latency,
 }  // namespace
 
 std::string_view name(CurveKind kind) {
-  return name_in(curve_kinds, kind);
+  return name_in(curve_kinds(), kind);
+}
+
+CurveKind curve_kind(Collective collective) {
+  return std::ranges::find(library_kinds, collective, &std::pair<CurveKind, Collective>::second)
+      ->first;
+}
+
+std::optional<Collective> collective_of(CurveKind kind) {
+  for (const auto& [of, collective] : library_kinds) {
+    if (of == kind) return collective;
+  }
+  return std::nullopt;
+}
+
+bool is_of_library(CurveKind kind) {
+  return collective_of(kind).has_value();
 }
 
 std::string_view name(RateKind kind) {

@@ -12,6 +12,7 @@
 #include "models/base/figure.h"
 #include "models/base/precision.h"
 #include "models/base/units.h"
+#include "models/collective/catalogue.h"
 
 namespace paceline::models {
 
@@ -86,8 +87,23 @@ struct CurvePiece {
 enum class CurveKind {
   point_to_point,  // half of a round trip between two ranks while the others are idle
   exchange,        // every rank sends a message to one and receives one from another at once
-  all_reduce,      // the all-reduce of a library
+  // The collectives of a library.
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  broadcast,
+  reduce,
+  gather,
+  scatter,
+  all_to_all,
 };
+
+// The kind of a collective's curves. Its bytes are those that nccl-tests counts: of a rank's buffer in an
+// all-to-all, and else of the whole bucket.
+[[nodiscard]] CurveKind curve_kind(Collective collective);
+// Nothing of messages.
+[[nodiscard]] std::optional<Collective> collective_of(CurveKind kind);
+[[nodiscard]] bool is_of_library(CurveKind kind);
 
 // The smallest and the largest size that were measured.
 struct MeasuredSizes {
@@ -105,8 +121,8 @@ inline constexpr double least_misfit = 0.01;
 struct CalibratedCurve {
   CurveKind kind = CurveKind::point_to_point;
   bool between_nodes = true;
-  std::string library = {};                    // that ran the all-reduce; empty for messages
-  WireType wire = WireType::fp32;              // type of the elements that an all-reduce adds
+  std::string library = {};                    // that ran the collective; empty for messages
+  WireType wire = WireType::fp32;              // type of a collective's elements
   int ranks = 2;                               // how many ranks took part
   std::optional<MeasuredSizes> measured = {};  // none: not known
   std::vector<CurvePiece> pieces = {};         // at least one; from 0 bytes on, ascending

@@ -13,6 +13,7 @@
 #include "models/base/parse_units.h"
 #include "models/base/to_size.h"
 #include "models/cluster/placement.h"
+#include "simulator/cost/nccl_model.h"
 
 namespace paceline::simulator {
 namespace {
@@ -32,9 +33,9 @@ std::size_t rank_of_name(const CalibratedCurve& curve, models::Library library) 
   return to_size(std::ranges::find(names, curve.library) - names.begin());
 }
 
-// Whether the curve is one of the library's all-reduces, between two ranks at least.
-bool is_of(const CalibratedCurve& curve, models::Library library) {
-  return curve.kind == models::CurveKind::all_reduce && curve.ranks > 1 &&
+// Whether the curve is one of the library's for this collective, between two ranks at least.
+bool is_of(const CalibratedCurve& curve, models::Library library, models::Collective collective) {
+  return curve.kind == models::curve_kind(collective) && curve.ranks > 1 &&
          rank_of_name(curve, library) < names_of(library).size();
 }
 
@@ -58,8 +59,11 @@ Growth alpha_growth(int from, int to) {
   return {log2_of(to) / log2_of(from), std::min(1.0, ring), std::max(1.0, ring)};
 }
 
-Growth beta_growth(int from, int to) {
-  const double factor = (to - 1.0) / to / ((from - 1.0) / from);
+Growth beta_growth(models::Collective collective, int from, int to) {
+  const auto moved = [&](int ranks) {
+    return bus_bandwidth(collective, ranks, Bytes{1}, Seconds{1}).value();
+  };
+  const double factor = moved(to) / moved(from);
   return {factor, std::min(1.0, factor), std::max(1.0, factor)};
 }
 
@@ -76,14 +80,14 @@ double doublings_outside(const CalibratedCurve& curve, Bytes bytes) {
 
 bool has_library_curve(const models::Profile* profile, models::Library library) {
   return profile != nullptr && std::ranges::any_of(profile->curves, [&](const auto& curve) {
-           return is_of(curve, library);
+           return is_of(curve, library, models::Collective::all_reduce);
          });
 }
 
 std::optional<LibraryCurve> LibraryCurve::find(const models::Profile* profile,
                                                models::Library library, const LibraryJob& job,
                                                Bound bound) {
-  if (!has_library_curve(profile, library)) return std::nullopt;
+  if (profile == nullptr) return std::nullopt;
   const auto best = [&](bool between_nodes) {
     // Less is better.
     const auto distance = [&](const CalibratedCurve& curve) {
@@ -93,7 +97,8 @@ std::optional<LibraryCurve> LibraryCurve::find(const models::Profile* profile,
     };
     const CalibratedCurve* found = nullptr;
     for (const CalibratedCurve& curve : profile->curves) {
-      const bool serves = curve.between_nodes == between_nodes && is_of(curve, library);
+      const bool serves =
+          curve.between_nodes == between_nodes && is_of(curve, library, job.collective);
       if (serves && (found == nullptr || distance(curve) < distance(*found))) found = &curve;
     }
     return found;
@@ -112,7 +117,7 @@ LibraryCurve::LibraryCurve(const CalibratedCurve& curve, models::Library library
       job_(job),
       bound_(bound),
       alpha_factor_(alpha_growth(curve.ranks, std::max(2, job.ranks)).at(bound)),
-      beta_factor_(beta_growth(curve.ranks, std::max(2, job.ranks)).at(bound)) {}
+      beta_factor_(beta_growth(job.collective, curve.ranks, std::max(2, job.ranks)).at(bound)) {}
 
 Seconds LibraryCurve::time(Bytes bytes) const {
   if (job_.ranks == 1) return Seconds{0};
@@ -124,12 +129,13 @@ Seconds LibraryCurve::time(Bytes bytes) const {
   return bound_ == Bound::slow ? time * (1 + misfit) : time / (1 + misfit);
 }
 
-LibraryJob library_job(const models::Cluster& cluster, int ranks, models::WireType wire) {
+LibraryJob library_job(const models::Cluster& cluster, int ranks, models::WireType wire,
+                       models::Collective collective) {
   const bool between_nodes = models::used_nodes(cluster, ranks) > 1;
   const bool is_plain = cluster.fabric.kind == models::FabricKind::flat &&
                         cluster.placement == models::Placement::node_major &&
                         cluster.slots.empty() && cluster.slow_nodes.empty();
-  return {ranks, between_nodes, wire, between_nodes && !is_plain};
+  return {ranks, between_nodes, wire, between_nodes && !is_plain, collective};
 }
 
 std::string LibraryCurve::described(Bytes least, Bytes most) const {

@@ -1,9 +1,9 @@
-// The time of a library's own all-reduce, by a curve that was calibrated: by paceline calibrate
+// The time of a library's own collective, by a curve that was calibrated: by paceline calibrate
 // under that library, or imported from nccl-tests or the OSU micro-benchmarks.
 //
 // A curve is used at its own ranks as it is. For other ranks its alpha is multiplied by the ratio
-// of log2(p), and its beta by that of (p - 1) / p: both grow so in halving-doubling, the least that
-// an all-reduce takes (Thakur 2005). A library may do worse, or change its algorithm, so the
+// of log2(p), and its beta by that of (p - 1) / p (1 for broadcast and reduce): both grow so in
+// halving-doubling, the least that an all-reduce takes (Thakur 2005). A library may do worse, or change its algorithm, so the
 // interval spans what alpha would be without any growth and with that of a ring, p - 1.
 //
 // Between the sizes that were measured, the pieces of the curve say the time. Beyond the smallest
@@ -17,6 +17,7 @@
 
 #include "models/base/precision.h"
 #include "models/base/units.h"
+#include "models/collective/catalogue.h"
 #include "models/plan/plan.h"
 #include "models/profile/profile.h"
 #include "simulator/cost/communication_cost.h"
@@ -31,9 +32,11 @@ struct LibraryJob {
   // Its messages pass uplinks, rails, a torus or slow nodes, or its ranks are placed out of order: a curve
   // does not say whether those that were measured did, too.
   bool has_own_routes = false;
+  models::Collective collective = models::Collective::all_reduce;
 };
-[[nodiscard]] LibraryJob library_job(const models::Cluster& cluster, int ranks,
-                                     models::WireType wire);
+[[nodiscard]] LibraryJob library_job(
+    const models::Cluster& cluster, int ranks, models::WireType wire,
+    models::Collective collective = models::Collective::all_reduce);
 
 class LibraryCurve {
  public:
@@ -65,7 +68,7 @@ class LibraryCurve {
   double beta_factor_ = 1;
 };
 
-// Whether a job between nodes or within one might be timed by a curve of the library.
+// Whether all-reduces between nodes or within one might be timed by a curve of the library.
 [[nodiscard]] bool has_library_curve(const models::Profile* profile, models::Library library);
 
 }  // namespace paceline::simulator

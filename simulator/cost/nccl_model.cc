@@ -25,6 +25,19 @@ constexpr int blackwell = 100;
 constexpr double giga = 1e9;
 constexpr double micro = 1e-6;
 
+using models::Collective;
+
+// Whether one rank has what all others get, or gets what all others have.
+bool is_rooted(Collective collective) {
+  return collective == Collective::broadcast || collective == Collective::reduce;
+}
+
+int ring_steps(Collective collective, int ranks) {
+  return collective == Collective::all_reduce ? 2 * (ranks - 1)
+         : is_rooted(collective)              ? ranks
+                                              : ranks - 1;
+}
+
 NcclGeneration generation(int capability) {
   return capability >= blackwell ? NcclGeneration::blackwell
          : capability >= hopper  ? NcclGeneration::hopper
@@ -220,13 +233,25 @@ void check_runs_nccl(const models::Device& device) {
       "choose another strategy, such as fused-ring or hierarchical, or a cluster of NVIDIA's GPUs");
 }
 
+bool is_nccls(Collective collective) {
+  return collective != Collective::gather && collective != Collective::scatter;
+}
+
+void check_is_nccls(Collective collective) {
+  if (is_nccls(collective)) return;
+  throw InputError(fmt::format("NCCL has no {} of its own", name(collective)),
+                   fmt::format("time {} of the catalogue", name(collective)));
+}
+
 std::string described(const NcclTables& tables) {
   return fmt::format("NCCL {}'s own tuning model (tuning.cc)", tables.version);
 }
 
-NcclModel::NcclModel(NcclTables tables, const models::Cluster& cluster, int ranks, CpuVendor cpu)
-    : tables_(std::move(tables)), cpu_(cpu), ranks_(ranks) {
+NcclModel::NcclModel(NcclTables tables, const models::Cluster& cluster, int ranks,
+                     models::Collective collective, CpuVendor cpu)
+    : tables_(std::move(tables)), collective_(collective), cpu_(cpu), ranks_(ranks) {
   models::check_ranks(cluster, ranks);
+  check_is_nccls(collective);
   check_runs_nccl(cluster.device);
   const int g = cluster.ranks_per_node;
   const std::vector<std::vector<int>> nodes =
@@ -277,8 +302,12 @@ NcclModel::NcclModel(NcclTables tables, const models::Cluster& cluster, int rank
       communicator_channels_ < search.recopied_below)
     communicator_channels_ *= 2;
 
+  if (collective_ == Collective::all_to_all) return;
   for (const NcclAlgorithm algorithm : nccl_algorithms) {
-    const double ratio = algorithm == NcclAlgorithm::ring ? ranks_ / (2.0 * (ranks_ - 1)) : 0.5;
+    const bool is_ring = algorithm == NcclAlgorithm::ring;
+    if (!is_ring && collective_ != Collective::all_reduce) continue;
+    const double ratio =
+        is_ring ? static_cast<double>(ranks_) / ring_steps(collective_, ranks_) : 0.5;
     for (const NcclProtocol protocol : nccl_protocols) {
       Cost& cost = costs_[to_size(algorithm)][to_size(protocol)];
       if (protocol == NcclProtocol::ll128 && !offers_ll128()) continue;
@@ -323,28 +352,49 @@ double NcclModel::bus_bandwidth(NcclAlgorithm algorithm, NcclProtocol protocol) 
   return graph.through_one_rank ? share.tree_through_one_rank * bus : bus;
 }
 
-double NcclModel::step_latencies(NcclAlgorithm algorithm, NcclProtocol protocol) const {
-  const auto& rules = tables_.latency;
+double NcclModel::node_step_us(NcclAlgorithm algorithm, NcclProtocol protocol) const {
   // A node of one rank has no NVLink path, and NCCL reads PCI's row for it.
   const bool nvlink = on_nvlink_ && most_on_a_node_ > 1;
-  const auto p = to_size(protocol);
-  double intra =
-      (nvlink ? tables_.nvlink_latency_us : tables_.pci_latency_us)[to_size(algorithm)][p];
-  const bool as_tree = rules.one_rank_a_node_as_tree && ranks_ == nodes_;
-  const double inter =
-      tables_.network_latency_us[as_tree ? to_size(NcclAlgorithm::tree) : to_size(algorithm)][p];
+  const NcclTables::Pair& steps = nvlink ? tables_.nvlink_latency_us : tables_.pci_latency_us;
+  return steps[to_size(algorithm)][to_size(protocol)];
+}
+
+double NcclModel::network_step_us(NcclAlgorithm algorithm, NcclProtocol protocol) const {
+  const bool as_tree = tables_.latency.one_rank_a_node_as_tree && ranks_ == nodes_;
+  return tables_
+      .network_latency_us[to_size(as_tree ? NcclAlgorithm::tree : algorithm)][to_size(protocol)];
+}
+
+double NcclModel::first_step_us(NcclProtocol protocol) const {
+  return nodes_ > 1 ? tables_.network_latency_us[to_size(NcclAlgorithm::ring)][to_size(protocol)]
+                    : node_step_us(NcclAlgorithm::ring, protocol);
+}
+
+Seconds NcclModel::message_latency(NcclProtocol protocol) const {
+  const NcclTables::Row& base = tables_.base_latency_us[to_size(NcclAlgorithm::ring)];
+  return Seconds{micro * (base[to_size(protocol)] + first_step_us(protocol))};
+}
+
+double NcclModel::step_latencies(NcclAlgorithm algorithm, NcclProtocol protocol) const {
+  const auto& rules = tables_.latency;
+  double intra = node_step_us(algorithm, protocol);
+  const double inter = network_step_us(algorithm, protocol);
   if (algorithm == NcclAlgorithm::tree) {
     const int levels = static_cast<int>(std::floor(std::log2(nodes_)));
     return 2.0 * ((ranks_ / nodes_ - 1) * intra + levels * inter);
   }
+  if (is_rooted(collective_)) return first_step_us(protocol);
   if (nodes_ > 1) {
     double overhead =
         cpu_ == CpuVendor::amd ? rules.net_overhead_amd_us : rules.net_overhead_intel_us;
     if (protocol == NcclProtocol::simple) overhead *= rules.net_overhead_simple;
     intra = std::max(intra, overhead);
   }
-  const int network_steps = nodes_ == 1 ? 0 : 2 * (nodes_ - rules.ring_network_steps_less);
-  return (2 * (ranks_ - 1) - network_steps) * intra + network_steps * inter;
+  const int network_steps = nodes_ == 1 ? 0
+                            : collective_ == Collective::all_reduce
+                                ? 2 * (nodes_ - rules.ring_network_steps_less)
+                                : nodes_ - 1;
+  return (ring_steps(collective_, ranks_) - network_steps) * intra + network_steps * inter;
 }
 
 const NcclModel::Cost& NcclModel::cost(NcclAlgorithm algorithm, NcclProtocol protocol) const {
@@ -376,7 +426,8 @@ std::optional<NcclTime> NcclModel::parts(NcclAlgorithm algorithm, NcclProtocol p
       const auto size = to_size(std::ilogb(bytes.value() / first_size));
       if (size < correction.size()) bandwidth_gbps *= correction[size];
     }
-  } else if (protocol == NcclProtocol::simple && nodes_ > 1) {
+  } else if (protocol == NcclProtocol::simple && nodes_ > 1 &&
+             collective_ == Collective::all_reduce) {
     const double share =
         std::floor(bytes.value() / (static_cast<double>(communicator_channels_) * ranks_));
     if (share >= tables_.latency.plateau_bytes)
@@ -426,8 +477,7 @@ int NcclModel::channels(NcclAlgorithm algorithm, NcclProtocol protocol, Bytes by
 }
 
 BytesPerSecond bus_bandwidth(models::Collective collective, int ranks, Bytes bytes, Seconds time) {
-  using models::Collective;
-  if (collective == Collective::broadcast || collective == Collective::reduce) return bytes / time;
+  if (is_rooted(collective)) return bytes / time;
   return (collective == Collective::all_reduce ? 2.0 : 1.0) * (ranks - 1) / ranks * bytes / time;
 }
 

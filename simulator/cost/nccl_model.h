@@ -1,4 +1,4 @@
-// What NCCL itself expects of an all-reduce, and so chooses: ring or tree, protocol LL, LL128 or
+// What NCCL itself expects of a collective, and so chooses: ring or tree, protocol LL, LL128 or
 // Simple, and how many channels. A model of another program's model (src/graph/tuning.cc; key
 // "NCCL tuning" in docs/sources.md), not one of our engines: it is the baseline that a plan is to
 // beat. CollNet, NVLS and PAT, which need switches that reduce, are left out.
@@ -6,15 +6,23 @@
 // With p ranks on N nodes, C channels of b GB/s each in the graph of the algorithm (NcclGraph), n
 // bytes, everything in GB/s and seconds (ncclTopoTuneModel, ncclTopoGetAlgoTime):
 //   time      = latency + n / bandwidth
-//   bandwidth: ring   B p / (2(p-1)),  B = C b; LL: min(LL's most, share B); LL128: min(share B,
+//   bandwidth: ring   B p / T,  B = C b; LL: min(LL's most, share B); LL128: min(share B,
 //                     C most a channel)
 //              tree   B c(n) / 2,      B = min(0.92 C b, C most a channel); LL: min(B / 3.8, LL's
 //                     most); LL128: min(share B, C most a channel); 0.85 of it where all traffic of
 //                     a NIC passes one GPU; c(n) is treeCorrectionFactor
-//   latency:   ring   base + (2(p-1) - S) intra + S inter, S = 2(N-1) network steps; Simple on
-//                     several nodes: times 1.4 (1.9 before Ampere) from 64 bytes a rank and channel
-//                     on
+//   latency:   ring   base + (T - S) intra + S inter; Simple on several nodes, in all-reduces: times
+//                     1.4 (1.9 before Ampere) from 64 bytes a rank and channel on; of broadcast and
+//                     reduce base + one step, over the network on several nodes
 //              tree   base + 2 ((p/N - 1) intra + floor(log2 N) inter)
+//
+// A ring has T steps, S of them over the network:
+//   all-reduce                   T = 2(p-1)   S = 2(N-1)
+//   all-gather, reduce-scatter   T = p-1      S = N-1
+//   broadcast, reduce            T = p
+// Trees are for all-reduces alone; all-gathers and reduce-scatters of one rank a node have PAT
+// (nccl_pat.h). n counts the whole bucket, as the column `size` of nccl-tests does. An all-to-all is a
+// group of sends and receives, for which NCCL has no model; gathers and scatters are, too.
 //
 // time grows with n within one algorithm and protocol, except for trees at the powers of two at which
 // c(n) rises; that is NCCL's. The latency of rings only jumps up.
@@ -55,6 +63,11 @@ enum class CpuVendor { intel, amd };
 // Throws InputError where it is another one.
 void check_runs_nccl(const models::Device& device);
 
+// Whether NCCL has the collective: all but gather and scatter, which are sends and receives of its users.
+[[nodiscard]] bool is_nccls(models::Collective collective);
+// Throws InputError unless it has.
+void check_is_nccls(models::Collective collective);
+
 // What the topology search gives an algorithm: channels, and what one of them carries.
 struct NcclGraph {
   int channels = 0;
@@ -78,13 +91,14 @@ struct NcclChoice {
 
 class NcclModel {
  public:
-  // Throws InputError if the ranks do not fit the cluster or its device is no GPU. The tables are
-  // copied.
+  // Throws InputError if the ranks do not fit the cluster, its device is no GPU, or NCCL has no such
+  // collective (gather, scatter). The tables are copied.
   NcclModel(NcclTables tables, const models::Cluster& cluster, int ranks,
+            models::Collective collective = models::Collective::all_reduce,
             CpuVendor cpu = CpuVendor::intel);
 
-  // The time of one all-reduce of `bytes` >= 0. There is none where NCCL does not use the two
-  // together, and for one rank.
+  // The time of one collective of `bytes` >= 0. There is none where NCCL does not use the two
+  // together for it, and for one rank.
   [[nodiscard]] std::optional<Seconds> time(NcclAlgorithm algorithm, NcclProtocol protocol,
                                             Bytes bytes) const;
   // The same in two parts, whose sum it is.
@@ -100,6 +114,8 @@ class NcclModel {
   // n / bandwidth and latency of the formula above, before c(n) and the jump of rings.
   [[nodiscard]] BytesPerSecond bandwidth(NcclAlgorithm algorithm, NcclProtocol protocol) const;
   [[nodiscard]] Seconds latency(NcclAlgorithm algorithm, NcclProtocol protocol) const;
+  // The base and one step of a protocol: what a message takes without its bytes.
+  [[nodiscard]] Seconds message_latency(NcclProtocol protocol) const;
   // Channels of one operation.
   [[nodiscard]] int channels(NcclAlgorithm algorithm, NcclProtocol protocol, Bytes bytes) const;
 
@@ -107,6 +123,7 @@ class NcclModel {
   [[nodiscard]] int communicator_channels() const { return communicator_channels_; }
   [[nodiscard]] const NcclTables& tables() const { return tables_; }
   [[nodiscard]] int ranks() const { return ranks_; }
+  [[nodiscard]] models::Collective collective() const { return collective_; }
   // Nodes that have ranks, and how many the fullest of them has.
   [[nodiscard]] int nodes() const { return nodes_; }
   [[nodiscard]] int most_on_a_node() const { return most_on_a_node_; }
@@ -127,10 +144,14 @@ class NcclModel {
   };
   [[nodiscard]] bool offers_ll128() const;
   [[nodiscard]] double bus_bandwidth(NcclAlgorithm algorithm, NcclProtocol protocol) const;
+  [[nodiscard]] double node_step_us(NcclAlgorithm algorithm, NcclProtocol protocol) const;
+  [[nodiscard]] double network_step_us(NcclAlgorithm algorithm, NcclProtocol protocol) const;
+  [[nodiscard]] double first_step_us(NcclProtocol protocol) const;
   [[nodiscard]] double step_latencies(NcclAlgorithm algorithm, NcclProtocol protocol) const;
   [[nodiscard]] const Cost& cost(NcclAlgorithm algorithm, NcclProtocol protocol) const;
 
   NcclTables tables_;
+  models::Collective collective_;
   CpuVendor cpu_;
   int ranks_ = 1;
   int nodes_ = 1;

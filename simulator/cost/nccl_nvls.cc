@@ -53,8 +53,8 @@ std::optional<NcclNvls> nccl_nvls(const NcclModel& model, const models::Cluster&
   const int gpus = model.ranks() / nodes;
   const bool has_switches = model.on_nvlink() && cluster.intra_kind == models::IntraKind::switched;
   const bool is_over_tcp = nodes > 1 && cluster.nic.protocol == models::Protocol::tcp;
-  if (capability < hopper || !has_switches || gpus < least_gpus || !model.are_nodes_alike() ||
-      is_over_tcp)
+  if (model.collective() != models::Collective::all_reduce || capability < hopper ||
+      !has_switches || gpus < least_gpus || !model.are_nodes_alike() || is_over_tcp)
     return std::nullopt;
 
   const NcclTables& tables = model.tables();

@@ -44,7 +44,8 @@ struct NcclNvls {
                                  double inter_share = 1) const;
 };
 
-// Nothing where NCCL has none: before Hopper, without NVSwitches, with fewer than three GPUs in a
+// Nothing where NCCL has none: for collectives other than all-reduces (where it allows NVLS for all-gathers and
+// reduce-scatters, on one node, it expects less of rings; NVIDIA/nccl#1083), before Hopper, without NVSwitches, with fewer than three GPUs in a
 // node, or not as many in each; nor between nodes over TCP, whose plugins are run without
 // (NCCL_NVLS_ENABLE=0 of Google's GPUDirect-TCPX and -TCPXO, from memory).
 [[nodiscard]] std::optional<NcclNvls> nccl_nvls(const NcclModel& model,

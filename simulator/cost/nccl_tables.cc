@@ -184,6 +184,13 @@ void read_rules(const YamlMap& root, NcclTables& tables) {
       .recopied_below = search.count("recopied_below")};
   for (const Section& section : {ll128, threads, search})
     tables.sources.push_back(section.source());
+  if (!root.has("pat")) return;
+  const Section pat(root, "pat", {"base", "step_share", "rank", "efficiency"});
+  tables.pat = {.base_us = pat.number("base"),
+                .step_share = pat.number("step_share"),
+                .rank_us = pat.number("rank"),
+                .efficiency = pat.number("efficiency")};
+  tables.sources.push_back(pat.source());
 }
 
 }  // namespace
@@ -209,7 +216,7 @@ NcclTables parse_nccl_tables(std::string_view text, const std::string& file) {
       parse_yaml(text, file), file, "the file",
       {"version", "url", "source", "base_latency", "step_latency", "ll_most_by_nodes",
        "ring_ll128_most_by_nodes", "tree_ll128_most_by_nodes", "tree_most_by_nodes", "efficiency",
-       "tree_correction", "latency_rules", "ll128", "threads", "search", "links"});
+       "tree_correction", "latency_rules", "ll128", "threads", "search", "links", "pat"});
   NcclTables tables;
   tables.version = root.text("version");
   tables.url = root.text("url");

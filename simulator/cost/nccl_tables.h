@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -53,6 +54,16 @@ struct NcclTables {
     double tree_ll128 = 0;
     double tree_through_one_rank = 0;
   } efficiency;
+
+  // PAT, parallel aggregated trees: all-gathers and reduce-scatters where each node has one rank. Versions
+  // before 2.23 have none.
+  struct Pat {
+    double base_us = 0;
+    double step_share = 0;  // of a network step of trees, each of log2(nodes) times
+    double rank_us = 0;     // for each rank
+    double efficiency = 0;
+  };
+  std::optional<Pat> pat = {};
 
   std::array<std::vector<double>, 3> tree_correction;  // by protocol; then by log2(bytes / 64)
 

@@ -20,18 +20,34 @@ namespace {
 constexpr double giga = 1e9;
 constexpr double micro = 1e-6;
 
-// The time of a byte more in a ring over this many ranks of one node, by the engine that a bucket is
-// timed by, as nccl-tests counts it.
-BytesPerSecond ring_bus_bandwidth(CommunicationCost cost, int ranks) {
+// The bus bandwidth of a byte more of a schedule over the ranks of one node, by the engine that a bucket is
+// timed by. `buckets` are those that nccl-tests' size counts once.
+BytesPerSecond bandwidth_on_a_node(CommunicationCost cost, const models::PlannedSchedule& schedule,
+                                   models::Collective collective, double buckets = 1) {
   cost.slots.clear();
   cost.placement = models::Placement::node_major;
   cost.transport.reset();
   cost.gamma = SecondsPerByte{0};
   CollectiveTimer timer(cost, EngineKind::automatic);
-  const models::PlannedSchedule ring{"ring", {.ranks = ranks}, models::ring_all_reduce(ranks)};
   constexpr Bytes large{268435456};
-  const Seconds time = timer.time(ring, 2 * large) - timer.time(ring, large);
-  return bus_bandwidth(ranks, large, time);
+  const Seconds time =
+      timer.time(schedule, 2 * buckets * large) - timer.time(schedule, buckets * large);
+  return bus_bandwidth(collective, schedule.options.ranks, large, time);
+}
+
+BytesPerSecond ring_bus_bandwidth(const CommunicationCost& cost, int ranks) {
+  return bandwidth_on_a_node(cost, {"ring", {.ranks = ranks}, models::ring_all_reduce(ranks)},
+                             models::Collective::all_reduce);
+}
+
+// The time of a byte of a rank's buffer in an all-to-all.
+SecondsPerByte exchange_time(const CommunicationCost& cost, int ranks, int on_a_node) {
+  const SecondsPerByte between = nccl_routes(cost, ranks, models::Collective::all_to_all).exchange;
+  if (on_a_node == 1) return between;
+  const BytesPerSecond port = bandwidth_on_a_node(
+      cost, {"all-to-all", {.ranks = on_a_node}, models::pairwise_all_to_all(on_a_node)},
+      models::Collective::all_to_all, on_a_node);
+  return std::max(between, (on_a_node - 1.0) / ranks / port);
 }
 
 // The bandwidth of a node's NICs, that of the slowest node.
@@ -92,6 +108,10 @@ NcclTables with_practical_latencies(NcclTables tables, const models::Cluster& cl
   for (NcclTables::Pair* const pair :
        {&tables.base_latency_us, &tables.nvlink_latency_us, &tables.pci_latency_us})
     slow_down(*pair, node, pace.latency);
+  if (tables.pat) {
+    tables.pat->base_us *= node * pace.latency;
+    tables.pat->rank_us *= node;
+  }
   auto& rules = tables.latency;
   rules.net_overhead_intel_us *= node * pace.latency;
   rules.net_overhead_amd_us *= node * pace.latency;
@@ -112,13 +132,20 @@ NcclTables with_practical_latencies(NcclTables tables, const models::Cluster& cl
 }
 
 NcclPractice::NcclPractice(const NcclTables& tables, const models::Cluster& cluster, int ranks,
-                           const CommunicationCost& cost, Bound bound, const Pace& pace)
-    : model_(tables, cluster, ranks),
-      slowed_(with_practical_latencies(tables, cluster, bound, pace), cluster, ranks) {
+                           const CommunicationCost& cost, Bound bound, const Pace& pace,
+                           models::Collective collective)
+    : model_(tables, cluster, ranks, collective),
+      slowed_(with_practical_latencies(tables, cluster, bound, pace), cluster, ranks, collective) {
+  if (const auto pat = nccl_pat(model_)) pat_ = {.own = *pat, .slowed = *nccl_pat(slowed_)};
+  if (collective == models::Collective::all_to_all) exchange_ = SecondsPerByte{0};
   // The hosts of a platform have links of their own, and no node around them.
   if (ranks == 1 || cluster.platform != nullptr) return;
   const int on_a_node = model_.most_on_a_node();
-  const NcclRoutes routes = nccl_routes(cost, ranks);
+  if (collective == models::Collective::all_to_all) {
+    exchange_ = exchange_time(cost, ranks, on_a_node);
+    return;
+  }
+  const NcclRoutes routes = nccl_routes(cost, ranks, collective);
   least_[to_size(NcclAlgorithm::ring)] = routes.ring;
   least_[to_size(NcclAlgorithm::tree)] = routes.tree;
   std::optional<BytesPerSecond> node;
@@ -165,8 +192,18 @@ double NcclPractice::tree_correction(Bytes bytes) const {
 }
 
 NcclTime NcclPractice::parts(Bytes bytes, std::optional<NcclAlgorithm> only) const {
+  if (exchange_ && ranks() > 1) {
+    const NcclProtocol protocol =
+        bytes / ranks() <= nccl_most_sent_by_ll ? NcclProtocol::ll : NcclProtocol::simple;
+    return {slowed_.message_latency(protocol), bytes * *exchange_};
+  }
   const std::optional<NcclChoice> choice = model_.choice(bytes, only);
   if (!choice) return {};
+  if (!only && pat_ && pat_->own.time(bytes) < choice->time) {
+    const auto tree = to_size(NcclAlgorithm::tree);
+    return {pat_->slowed.latency, std::max(bytes / pat_->own.bandwidth / eta_[tree],
+                                           bytes * least_[to_size(NcclAlgorithm::ring)])};
+  }
   if (!only && switched_ && *expected_of_switches(bytes) < choice->time)
     return parts_in_switches(bytes);
   const NcclTime time = *slowed_.parts(choice->algorithm, choice->protocol, bytes);
@@ -218,6 +255,10 @@ double NcclPractice::eta(NcclAlgorithm algorithm) const {
 }
 
 std::string described(const NcclPractice& practice) {
+  if (practice.model().collective() == models::Collective::all_to_all)
+    return fmt::format(
+        "sends and receives of NCCL {}, at the links' rates and at latencies as measured",
+        practice.model().tables().version);
   return fmt::format(
       "NCCL {}'s own choice (tuning.cc), at the links' rates and at latencies as measured",
       practice.model().tables().version);

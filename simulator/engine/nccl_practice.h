@@ -1,4 +1,4 @@
-// What an all-reduce by NCCL takes on a cluster. It chooses ring or tree and a protocol by its own
+// What a collective by NCCL takes on a cluster. It chooses ring or tree and a protocol by its own
 // tuning model (simulator/cost/nccl_model.h), which is left as it is; what it has chosen then takes
 // longer than that model expects, in two ways:
 //
@@ -28,6 +28,15 @@
 // a ring has of the port, and the NICs of theirs, and NCCL's own correction for Simple in trees: it
 // applies that to trees only, but this pipeline, too, has its peak at sizes of GB (nccl-tests#212).
 //
+// PAT (simulator/cost/nccl_pat.h) is taken where NCCL expects less of it, at the trees' eta and a ring's
+// busiest link.
+//
+// An all-to-all is a group of sends and receives, and its time has no model in NCCL. It takes the base and one
+// step, of LL for messages up to nccl_most_sent_by_ll and else of Simple, each times the factor, and then what the busiest link carries: a GPU's port (g-1)/p of the
+// rank's buffer to the others of its node, at the rate that an exchange among them has in our engines, or
+// the links between nodes. NCCL sends to another node by the GPU beside the peer's rail (PXN), so that
+// NICs carry equal shares.
+//
 // The interval is that of the factor, of the steps and of the links, all at their fast or slow end.
 #pragma once
 
@@ -41,6 +50,7 @@
 #include "simulator/cost/communication_cost.h"
 #include "simulator/cost/nccl_model.h"
 #include "simulator/cost/nccl_nvls.h"
+#include "simulator/cost/nccl_pat.h"
 #include "simulator/cost/pace.h"
 
 namespace paceline::simulator {
@@ -52,6 +62,8 @@ namespace paceline::simulator {
 [[nodiscard]] const Figure<double>& nccl_nvls_latency_factor();
 // A step of NCCL over TCP.
 [[nodiscard]] const Figure<Seconds>& nccl_tcp_step();
+// The largest message to one rank that NCCL sends by LL (NCCL_P2P_LL_THRESHOLD of src/enqueue.cc).
+inline constexpr Bytes nccl_most_sent_by_ll{16384};
 // What waiting for a completion adds to a step of protocol Simple over EFA.
 inline constexpr Seconds nccl_efa_completion{3e-6};
 
@@ -64,9 +76,11 @@ class NcclPractice {
   // `cost` is that of the cluster for these ranks at `bound` and `pace`, with whatever a profile
   // calibrated. Throws as NcclModel does.
   NcclPractice(const NcclTables& tables, const models::Cluster& cluster, int ranks,
-               const CommunicationCost& cost, Bound bound, const Pace& pace = {});
+               const CommunicationCost& cost, Bound bound, const Pace& pace = {},
+               models::Collective collective = models::Collective::all_reduce);
 
-  // The time of NCCL's choice, NVLS among it; 0 for one rank. With `only`, of its choice among the protocols of
+  // The time of NCCL's choice, NVLS and PAT among it; 0 for one rank. `bytes` are those of a rank's buffer
+  // in an all-to-all, and else of the whole bucket. With `only`, of its choice among the protocols of
   // that algorithm, as NCCL_ALGO makes it.
   [[nodiscard]] Seconds time(Bytes bytes, std::optional<NcclAlgorithm> only = {}) const;
   // The same in its two parts.
@@ -109,6 +123,13 @@ class NcclPractice {
     double inter_share = 1;
   };
   std::optional<Switched> switched_;
+  // PAT, where NCCL has it: what it expects, and what it takes.
+  struct Trees {
+    NcclPat own;
+    NcclPat slowed;
+  };
+  std::optional<Trees> pat_;
+  std::optional<SecondsPerByte> exchange_;  // of an all-to-all
 };
 
 // "NCCL 2.28.3-1's own choice (tuning.cc), at the links' rates and at latencies as measured"

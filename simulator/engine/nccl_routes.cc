@@ -7,6 +7,7 @@
 #include "models/cluster/placement.h"
 #include "models/collective/algorithms.h"
 #include "models/collective/enumerate.h"
+#include "simulator/cost/nccl_model.h"
 #include "simulator/engine/routes.h"
 
 namespace paceline::simulator {
@@ -55,7 +56,8 @@ class Load {
 
 }  // namespace
 
-NcclRoutes nccl_routes(const CommunicationCost& cost, int ranks) {
+NcclRoutes nccl_routes(const CommunicationCost& cost, int ranks, models::Collective collective) {
+  using models::Collective;
   if (cost.platform != nullptr) return {};
   const Nodes nodes = models::ranks_by_node(
       models::slots_of_ranks(cost.slots, cost.placement, cost.ranks_per_node, ranks),
@@ -63,10 +65,22 @@ NcclRoutes nccl_routes(const CommunicationCost& cost, int ranks) {
   if (nodes.size() == 1) return {};
   const Routes routes(cost, ranks);
 
+  if (collective == Collective::all_to_all) {
+    Load exchange(routes, nodes);
+    for (std::size_t from = 0; from < nodes.size(); ++from) {
+      for (std::size_t to = 0; to < nodes.size(); ++to)
+        if (from != to)
+          exchange.add(from, to,
+                       static_cast<double>(nodes[from].size() * nodes[to].size()) / ranks);
+    }
+    return {.exchange = exchange.busiest()};
+  }
   Load ring(routes, nodes);
-  const double to_next = 2.0 * (ranks - 1) / ranks;
+  // What the bus bandwidth of the collective counts.
+  const double to_next = bus_bandwidth(collective, ranks, Bytes{1}, Seconds{1}).value();
   for (std::size_t node = 0; node < nodes.size(); ++node)
     ring.add(node, (node + 1) % nodes.size(), to_next);
+  if (collective != Collective::all_reduce) return {.ring = ring.busiest()};
 
   Load tree(routes, nodes);
   const models::Schedule trees =
@@ -75,7 +89,7 @@ NcclRoutes nccl_routes(const CommunicationCost& cost, int ranks) {
     models::for_each_transfer(trees, step, models::Span<double>{0, 1}, [&](const auto& transfer) {
       tree.add(to_size(transfer.from), to_size(transfer.to), transfer.span.size);
     });
-  return {ring.busiest(), tree.busiest()};
+  return {.ring = ring.busiest(), .tree = tree.busiest()};
 }
 
 }  // namespace paceline::simulator

@@ -1,10 +1,13 @@
-// The least time that the links between nodes need for an all-reduce by NCCL. NCCL knows the rates of its
+// The least time that the links between nodes need for a collective by NCCL. NCCL knows the rates of its
 // NICs, but no switches (NVIDIA/nccl#1340, #1545). It puts the nodes of a job into the order of their first
 // ranks, even where neighbours are then on different leaves of a fabric.
 //
-//   ring   of n ranks on N nodes: each node sends 2 (n-1)/n of each byte to the next one
+//   ring   of n ranks on N nodes: each node sends 2 (n-1)/n of each byte to the next one in an
+//          all-reduce, (n-1)/n in an all-gather and a reduce-scatter, and all of it in a broadcast and a
+//          reduce
 //   tree   double binary, over nodes: half of each byte goes up each of the two trees, and comes down
 //          again; NVLSTree has the same between nodes
+//   exchange  all-to-all: each rank sends 1/n of its buffer to each other rank
 //
 // A channel leaves a node by one of its GPUs and enters the next one by the GPU in the same place, so
 // that it stays on its rail; channels are spread over the GPUs evenly. What each link carries is added
@@ -15,17 +18,22 @@
 #include <vector>
 
 #include "models/base/units.h"
+#include "models/collective/catalogue.h"
 #include "simulator/cost/communication_cost.h"
 
 namespace paceline::simulator {
 
 struct NcclRoutes {
-  SecondsPerByte ring;
-  SecondsPerByte tree;
+  SecondsPerByte ring = {};
+  SecondsPerByte tree = {};      // of all-reduces alone
+  SecondsPerByte exchange = {};  // of all-to-alls alone
 };
 
-// The least time that each byte of an all-reduce takes. 0 on one node, and on a platform, whose hosts
-// are no nodes of NCCL. O(ranks x links of a route).
-[[nodiscard]] NcclRoutes nccl_routes(const CommunicationCost& cost, int ranks);
+// The least time that each byte takes, of a rank's buffer in an all-to-all, and else of the whole bucket. 0
+// on one node, and on a platform, whose hosts are no nodes of NCCL. O(ranks x links of a route), for an
+// all-to-all times nodes.
+[[nodiscard]] NcclRoutes nccl_routes(
+    const CommunicationCost& cost, int ranks,
+    models::Collective collective = models::Collective::all_reduce);
 
 }  // namespace paceline::simulator

@@ -33,6 +33,11 @@ double reach(Seconds stated, Seconds with_figures, double spread) {
   return std::exp(std::hypot(known, normal_reach * spread));
 }
 
+// What NCCL and nccl-tests count of a bucket: of an all-to-all the buffer of one rank.
+Bytes counted_by_nccl(models::Collective collective, int ranks, Bytes bucket) {
+  return collective == models::Collective::all_to_all ? bucket / ranks : bucket;
+}
+
 AllReduceTime predicted(Seconds time, Seconds low, Seconds high, Seconds latency,
                         std::string timed_by) {
   AllReduceTime result{.time = {time, low, high, Provenance::predicted, timed_by},
@@ -44,14 +49,23 @@ AllReduceTime predicted(Seconds time, Seconds low, Seconds high, Seconds latency
 
 }  // namespace
 
-std::optional<NcclAllReduce> nccl_all_reduce(std::string_view name) {
+std::optional<NcclCollective> nccl_collective(std::string_view name,
+                                              models::Collective collective) {
   for (const auto& [known, only] : nccl_names) {
-    if (known == name) return NcclAllReduce{only};
+    if (known != name) continue;
+    check_is_nccls(collective);
+    const bool is_all_reduce = collective == models::Collective::all_reduce;
+    if (only == NcclAlgorithm::tree && !is_all_reduce)
+      throw InputError(fmt::format("NCCL has no {} by trees", models::name(collective)),
+                       "time nccl, or an all-reduce");
+    if (only && collective == models::Collective::all_to_all)
+      throw InputError("NCCL chooses no algorithm for an all-to-all", "time nccl");
+    return NcclCollective{only, collective};
   }
   return std::nullopt;
 }
 
-std::vector<std::string> nccl_all_reduce_names() {
+std::vector<std::string> nccl_collective_names() {
   std::vector<std::string> names;
   for (const auto& [name, only] : nccl_names) names.emplace_back(name);
   return names;
@@ -138,22 +152,26 @@ AllReduceTime AllReduceTimer::by_engine(std::string_view algorithm, models::Sche
   return time;
 }
 
-AllReduceTime AllReduceTimer::by_nccl(NcclAllReduce all_reduce, Bytes bytes) {
-  const auto paced = [&](const Pace& pace, const MeasuredAllReduce& of) {
-    return practice_at(pace, of.ranks, Bound::stated).time(of.bytes, all_reduce.only);
+AllReduceTime AllReduceTimer::by_nccl(NcclCollective of, Bytes bytes) {
+  const auto paced = [&](const Pace& pace, const MeasuredAllReduce& measured) {
+    return practice_at(pace, measured.ranks, Bound::stated, of.collective)
+        .time(counted_by_nccl(of.collective, measured.ranks, measured.bytes), of.only);
   };
-  Timers& timers =
-      timers_for(fmt::format("nccl {}", all_reduce.only ? name(*all_reduce.only) : ""), paced);
+  Timers& timers = timers_for(
+      fmt::format("nccl {} {}", of.only ? name(*of.only) : "", name(of.collective)), paced);
   const auto parts = [&](Timers& at, Bound bound) {
-    return practice(at, bound).parts(bytes, all_reduce.only);
+    return practice(at, bound, of.collective)
+        .parts(counted_by_nccl(of.collective, request_.ranks, bytes), of.only);
   };
-  return with_interval(timers, parts, described(practice(timers, Bound::stated)));
+  return with_interval(timers, parts, described(practice(timers, Bound::stated, of.collective)));
 }
 
-std::optional<AllReduceTime> AllReduceTimer::by_curve(models::Library library, Bytes bytes) const {
-  const LibraryJob job = library_job(request_.cluster, request_.ranks, request_.wire);
+std::optional<AllReduceTime> AllReduceTimer::by_curve(models::Library library, Bytes bytes,
+                                                      models::Collective collective) const {
+  const LibraryJob job = library_job(request_.cluster, request_.ranks, request_.wire, collective);
   const auto stated = LibraryCurve::find(request_.profile, library, job, Bound::stated);
   if (!stated) return std::nullopt;
+  bytes = counted_by_nccl(collective, request_.ranks, bytes);
   const auto time = [&](Bound bound) {
     return LibraryCurve::find(request_.profile, library, job, bound)->time(bytes);
   };
@@ -165,8 +183,8 @@ std::optional<AllReduceTime> AllReduceTimer::by_curve(models::Library library, B
 
 AllReduceTime AllReduceTimer::by_name(std::string_view algorithm, models::ScheduleOptions options,
                                       Bytes bytes) {
-  if (const auto all_reduce = nccl_all_reduce(algorithm)) return by_nccl(*all_reduce, bytes);
-  std::vector<std::string> known = nccl_all_reduce_names();
+  if (const auto of = nccl_collective(algorithm)) return by_nccl(*of, bytes);
+  std::vector<std::string> known = nccl_collective_names();
   for (const models::CollectiveAlgorithm& entry : models::collective_catalogue())
     known.emplace_back(entry.name);
   if (std::find(known.begin(), known.end(), algorithm) == known.end())
@@ -178,7 +196,7 @@ const NcclPractice& AllReduceTimer::nccl_practice() {
   const auto paced = [&](const Pace& pace, const MeasuredAllReduce& of) {
     return practice_at(pace, of.ranks, Bound::stated).time(of.bytes);
   };
-  return practice(timers_for("nccl ", paced), Bound::stated);
+  return practice(timers_for("nccl  all-reduce", paced), Bound::stated);
 }
 
 const NcclModel& AllReduceTimer::nccl_model() {
@@ -225,19 +243,24 @@ CollectiveTimer AllReduceTimer::engine_at(const Pace& pace, int ranks, Bound bou
       request_.time_budget == TimeBudget::bounded ? most_prepared_in_time : most_prepared_messages);
 }
 
-NcclPractice AllReduceTimer::practice_at(const Pace& pace, int ranks, Bound bound) {
+NcclPractice AllReduceTimer::practice_at(const Pace& pace, int ranks, Bound bound,
+                                         models::Collective collective) {
   if (!tables_)
     tables_ =
         nccl_tables(request_.nccl_version.empty() ? nccl_versions().back() : request_.nccl_version);
-  return {*tables_, request_.cluster,
-          ranks,    paced_cost(request_.cluster, request_.profile, bound, ranks, pace),
-          bound,    pace};
+  return {*tables_,  request_.cluster,
+          ranks,     paced_cost(request_.cluster, request_.profile, bound, ranks, pace),
+          bound,     pace,
+          collective};
 }
 
-const NcclPractice& AllReduceTimer::practice(Timers& timers, Bound bound) {
-  const auto known = timers.nccl.find(bound);
+const NcclPractice& AllReduceTimer::practice(Timers& timers, Bound bound,
+                                             models::Collective collective) {
+  const std::pair key(bound, collective);
+  const auto known = timers.nccl.find(key);
   if (known != timers.nccl.end()) return known->second;
-  return timers.nccl.emplace(bound, practice_at(timers.pace, request_.ranks, bound)).first->second;
+  return timers.nccl.emplace(key, practice_at(timers.pace, request_.ranks, bound, collective))
+      .first->second;
 }
 
 }  // namespace paceline::simulator

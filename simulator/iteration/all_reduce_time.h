@@ -1,4 +1,4 @@
-// The time of a single all-reduce on a cluster, all ranks ready at once and nothing else in flight:
+// The time of a single collective on a cluster, all ranks ready at once and nothing else in flight:
 // what nccl-tests measures. One definition for `paceline time` and for published all-reduces.
 //
 // The interval is the middle 90 % of what is not known: every figure of the links and of the library
@@ -59,15 +59,19 @@ struct AllReduceTime {
   std::string all_reduce = {};  // of ours: which it is, with its options: "hierarchical k=8"
 };
 
-// NCCL's own all-reduces by name, each as its own model chooses: "nccl"; "nccl-ring", "nccl-tree",
-// where NCCL_ALGO leaves it only the protocol to choose. Nothing for other names.
-struct NcclAllReduce {
+// A collective of NCCL's own, as its own model chooses, or with the algorithm that NCCL_ALGO leaves.
+struct NcclCollective {
   std::optional<NcclAlgorithm> only;
+  models::Collective collective = models::Collective::all_reduce;
 };
-[[nodiscard]] std::optional<NcclAllReduce> nccl_all_reduce(std::string_view name);
-[[nodiscard]] std::vector<std::string> nccl_all_reduce_names();
+// By name: "nccl"; "nccl-ring", "nccl-tree". Nothing for other names. Throws InputError where NCCL has no
+// such collective, or not by that algorithm.
+[[nodiscard]] std::optional<NcclCollective> nccl_collective(
+    std::string_view name, models::Collective collective = models::Collective::all_reduce);
+[[nodiscard]] std::vector<std::string> nccl_collective_names();
 
-// Keeps engines and their times. Use one in each thread.
+// Keeps engines and their times. Bytes are those of the whole bucket, of an all-to-all those of all ranks'
+// buffers. Use one in each thread.
 class AllReduceTimer {
  public:
   // Keeps references to the request's cluster and profile. Throws InputError if the ranks do not
@@ -80,11 +84,12 @@ class AllReduceTimer {
   // CollectiveTimer::time() does.
   [[nodiscard]] AllReduceTime by_engine(std::string_view algorithm, models::ScheduleOptions options,
                                         Bytes bytes);
-  // The time of what NCCL chooses (engine/nccl_practice.h). Throws InputError where NCCL does not
-  // run.
-  [[nodiscard]] AllReduceTime by_nccl(NcclAllReduce all_reduce, Bytes bytes);
-  // The time by the library's all-reduce curve in the profile; nothing where there is none.
-  [[nodiscard]] std::optional<AllReduceTime> by_curve(models::Library library, Bytes bytes) const;
+  // The time of what NCCL chooses (engine/nccl_practice.h). Throws InputError where NCCL does not run.
+  [[nodiscard]] AllReduceTime by_nccl(NcclCollective of, Bytes bytes);
+  // The time by the library's curve of the collective in the profile; nothing where there is none.
+  [[nodiscard]] std::optional<AllReduceTime> by_curve(
+      models::Library library, Bytes bytes,
+      models::Collective collective = models::Collective::all_reduce) const;
   // The time of the algorithm of that name, which is one of the catalogue's or one of NCCL's. Throws
   // InputError for other names, and as the above do.
   [[nodiscard]] AllReduceTime by_name(std::string_view algorithm, models::ScheduleOptions options,
@@ -105,7 +110,7 @@ class AllReduceTimer {
   struct Timers {
     Pace pace;
     std::map<Bound, CollectiveTimer> engines;
-    std::map<Bound, NcclPractice> nccl;
+    std::map<std::pair<Bound, models::Collective>, NcclPractice> nccl;
   };
   // The timers that choose options, and the schedules that they chose, by the algorithm and the
   // options that were named.
@@ -122,8 +127,11 @@ class AllReduceTimer {
   Timers& timers_for(const std::string& algorithm, const PacedTime& paced);
   [[nodiscard]] Timers timers_at(const Pace& pace, int ranks) const;
   [[nodiscard]] CollectiveTimer engine_at(const Pace& pace, int ranks, Bound bound) const;
-  const NcclPractice& practice(Timers& timers, Bound bound);
-  [[nodiscard]] NcclPractice practice_at(const Pace& pace, int ranks, Bound bound);
+  const NcclPractice& practice(Timers& timers, Bound bound,
+                               models::Collective collective = models::Collective::all_reduce);
+  [[nodiscard]] NcclPractice practice_at(
+      const Pace& pace, int ranks, Bound bound,
+      models::Collective collective = models::Collective::all_reduce);
   Timers& unpaced();
   // The schedule is over options.ranks ranks.
   const models::PlannedSchedule& chosen(std::string_view algorithm,

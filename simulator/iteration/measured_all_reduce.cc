@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "models/cluster/placement.h"
+#include "simulator/cost/nccl_model.h"
 #include "simulator/cost/root.h"
 
 namespace paceline::simulator {
@@ -84,15 +85,19 @@ std::vector<MeasuredAllReduce> telling(const std::vector<MeasuredAllReduce>& mea
   return {*least, *most};
 }
 
-Seconds least_time(const MeasuredAllReduce& of, const CommunicationCost& cost) {
+Seconds least_time(const MeasuredAllReduce& of, const CommunicationCost& cost,
+                   models::Collective collective) {
   constexpr double margin = 2;
   if (cost.platform != nullptr) return Seconds{0};
-  if (of.ranks > cost.ranks_per_node)
-    return of.bytes * cost.nic.beta / (margin * cost.nics_per_node);
+  // The bus bandwidth counts an all-reduce twice, as rings send it.
+  const double sent =
+      std::min(1.0, bus_bandwidth(collective, of.ranks, Bytes{1}, Seconds{1}).value());
+  const Bytes bytes = sent * of.bytes;
+  if (of.ranks > cost.ranks_per_node) return bytes * cost.nic.beta / (margin * cost.nics_per_node);
   const int links = cost.intra_kind == models::IntraKind::switched ? 1
                     : cost.intra_kind == models::IntraKind::ring   ? 2
                                                                    : of.ranks - 1;
-  return of.bytes * cost.intra.beta / (margin * links);
+  return bytes * cost.intra.beta / (margin * links);
 }
 
 Pace pace_of(const std::vector<MeasuredAllReduce>& telling, bool between_nodes,

@@ -12,6 +12,7 @@
 
 namespace paceline::simulator {
 
+// Or another collective.
 struct MeasuredAllReduce {
   int ranks = 2;
   Bytes bytes;
@@ -24,11 +25,14 @@ struct MeasuredAllReduce {
 [[nodiscard]] std::vector<MeasuredAllReduce> telling(const std::vector<MeasuredAllReduce>& measured,
                                                      const models::Cluster& cluster, int ranks);
 
-// The least time that an all-reduce of these ranks and bytes can take, at twice the bandwidth that the
-// links have at the given cost: each rank has to send as many bytes as the all-reduce has, whether
-// ranks or switches add them up, over its links inside the node, or over its node's NICs where the
-// ranks are on several nodes. 0 for a platform, whose links have no such place. Latency is left out.
-[[nodiscard]] Seconds least_time(const MeasuredAllReduce& of, const CommunicationCost& cost);
+// The least time that a collective of these ranks and bytes can take, at twice the bandwidth that the
+// links have at the given cost: each rank has to send as many bytes as an all-reduce or a broadcast has,
+// whether ranks or switches add them up, and (p-1)/p of them in the others, over its links inside the
+// node, or over its node's NICs where the ranks are on several nodes. 0 for a platform, whose links have
+// no such place. Latency is left out. Bytes are counted as nccl-tests does, of an all-to-all those of a rank's
+// buffer.
+[[nodiscard]] Seconds least_time(const MeasuredAllReduce& of, const CommunicationCost& cost,
+                                 models::Collective collective = models::Collective::all_reduce);
 
 // The pace at which `time` gives what was measured, to 1e-6: of two all-reduces the smaller one
 // tells the latency and the larger one the transfer; one alone tells what it consists of mostly. A

@@ -34,7 +34,7 @@ TEST(Imb, EachNumberOfProcessesIsACurve) {
   const Imported imported = parse_imb(imb_text(), "run.txt");
   EXPECT_EQ(imported.tool, "Intel MPI Benchmarks");
   EXPECT_EQ(imported.version, "2021.7");
-  ASSERT_EQ(imported.curves.size(), 3u);
+  ASSERT_EQ(imported.curves.size(), 4u);
   const ImportedCurve& messages = imported.curves[0];
   EXPECT_EQ(messages.kind, models::CurveKind::point_to_point);
   EXPECT_EQ(messages.ranks, Count::of(2));
@@ -53,20 +53,40 @@ TEST(Imb, EachNumberOfProcessesIsACurve) {
     EXPECT_EQ(curve.samples.front().bytes, Bytes{4});
     EXPECT_NEAR(curve.samples.back().time.value(), fixed + 4194304 * per_byte, 1e-8);
   }
-  EXPECT_THAT(imported.remarks, ElementsAre("a table is left out: Bcast"));
+  EXPECT_EQ(imported.curves[3].kind, models::CurveKind::broadcast);
+  EXPECT_TRUE(imported.remarks.empty());
 }
 
 TEST(Imb, WhatAnAllReduceAddsIsAskedForWhereItIsNoFloat) {
   const Imported imported = parse_imb(with(imb_text(), "MPI_FLOAT", "MPI_DOUBLE"), "run.txt");
-  EXPECT_EQ(imported.curves.back().wire, std::nullopt);
+  EXPECT_EQ(imported.curves[2].wire, std::nullopt);
+}
+
+// A size of an all-gather is a process's part, and of an all-to-all the message to one process.
+TEST(Imb, SizesOfPartsBecomeThoseOfTheBucket) {
+  for (const auto& [benchmark, kind, factor] :
+       {std::tuple("Allgather", models::CurveKind::all_gather, 8),
+        {"Alltoall", models::CurveKind::all_to_all, 8},
+        {"Reduce_scatter", models::CurveKind::reduce_scatter, 1}}) {
+    const Imported imported =
+        parse_imb(std::string("# Benchmarking ") + benchmark +
+                      "\n# #processes = 8\n#bytes #repetitions t_avg[usec]\n0 1 0.1\n64 1 2.5\n",
+                  "run.txt");
+    ASSERT_EQ(imported.curves.size(), 1u);
+    EXPECT_EQ(imported.curves[0].kind, kind);
+    const std::vector<Sample> samples = imported.curves[0].samples_of_buckets(8);
+    ASSERT_EQ(samples.size(), 1u);
+    EXPECT_EQ(samples[0].bytes, Bytes{64.0 * factor});
+  }
 }
 
 TEST(Imb, ErrorsNameTheLine) {
-  EXPECT_EQ(imb_error("nothing\n"),
-            "run.txt: there is no table of Allreduce or PingPong with rows; give the output of a "
-            "finished run of IMB-MPI1 Allreduce");
-  EXPECT_EQ(imb_error("# Benchmarking Bcast\n#bytes #repetitions t_avg[usec]\n4 1 1.0\n"),
-            "run.txt: this is the output of 'Bcast'; give that of Allreduce or PingPong");
+  EXPECT_EQ(
+      imb_error("nothing\n"),
+      "run.txt: there is no table of a collective or of PingPong with rows; give the output of a "
+      "finished run of IMB-MPI1 Allreduce");
+  EXPECT_EQ(imb_error("# Benchmarking Exchange\n#bytes #repetitions t_avg[usec]\n4 1 1.0\n"),
+            "run.txt: this is the output of 'Exchange'; give that of a collective or of PingPong");
   const std::string head = "# Benchmarking Allreduce\n# #processes = 8\n";
   EXPECT_EQ(imb_error(head + "#bytes #repetitions t_avg[usec]\n4 1\n"),
             "run.txt:4: 2 columns, where the header has 3; give the output as it is");

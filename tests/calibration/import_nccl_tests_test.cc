@@ -107,17 +107,17 @@ TEST(NcclTests, OfRcclBehindPrefixes) {
 // A script ran all-reduces on 8 and on 16 ranks, and an all-gather between them.
 TEST(NcclTests, RunsOfAScriptAreToldApart) {
   const Imported imported = parsed("2.17-several-runs-kubectl.txt");
-  ASSERT_EQ(imported.curves.size(), 2u);
+  ASSERT_EQ(imported.curves.size(), 3u);
   EXPECT_EQ(imported.curves[0].ranks, Count::of(8));
   EXPECT_EQ(imported.curves[0].nodes, Count::of(1));
   EXPECT_EQ(imported.curves[0].samples.size(), 7u);
-  EXPECT_EQ(imported.curves[1].ranks, Count::of(16));
-  EXPECT_EQ(imported.curves[1].nodes, Count::of(2));
+  EXPECT_EQ(imported.curves[1].kind, models::CurveKind::all_gather);
+  EXPECT_EQ(imported.curves[2].kind, models::CurveKind::all_reduce);
+  EXPECT_EQ(imported.curves[2].ranks, Count::of(16));
+  EXPECT_EQ(imported.curves[2].nodes, Count::of(2));
   // 90 us + 1 MiB at 0.02 ns, with 1 % noise.
-  EXPECT_NEAR(imported.curves[1].samples[0].time.value(), 110.97e-6, 1.2e-6);
-  EXPECT_THAT(
-      imported.remarks,
-      ::testing::ElementsAre("a table is left out: this is the output of 'all_gather_perf'"));
+  EXPECT_NEAR(imported.curves[2].samples[0].time.value(), 110.97e-6, 1.2e-6);
+  EXPECT_THAT(imported.remarks, IsEmpty());
   // The same run twice is one curve of twice as many samples.
   const std::string text = golden_import("nccl_tests/2.0-float-one-node.txt");
   const Imported twice = parse_nccl_tests(text + text, "run.txt");
@@ -223,7 +223,46 @@ TEST(NcclTests, EveryLaunchersPrefixIsCutOff) {
   }
 }
 
-TEST(NcclTests, WhatIsNoAllReduceIsRefused) {
+// A table says its collective by the root, the reduction and the bus bandwidth.
+TEST(NcclTests, OtherCollectivesAreToldByTheirTables) {
+  using enum models::CurveKind;
+  for (const auto& [file, kind, ranks, what] :
+       {std::tuple("2.17-all-gather-two-nodes.txt", all_gather, 16,
+                   "all_gather_perf, in place, float"),
+        {"2.13-reduce-scatter-one-node.txt", reduce_scatter, 8,
+         "reduce_scatter_perf, in place, float sum"},
+        {"2.13-alltoall-one-node.txt", all_to_all, 8, "alltoall_perf, out of place, float"},
+        {"2.13-broadcast-four-gpus.txt", broadcast, 4, "broadcast_perf, in place, float"}}) {
+    const Imported imported = parsed(file);
+    ASSERT_EQ(imported.curves.size(), 1u) << file;
+    EXPECT_EQ(imported.curves[0].kind, kind);
+    EXPECT_EQ(imported.curves[0].ranks, Count::of(ranks));
+    EXPECT_EQ(imported.curves[0].what, what);
+    EXPECT_EQ(imported.curves[0].samples.size(), 21u);
+    EXPECT_THAT(imported.remarks, IsEmpty());
+    // Without its list of devices, its bandwidths say the ranks, but where both are the same.
+    std::string text = golden_import(std::string("nccl_tests/") + file);
+    for (std::size_t at = text.find("#  Rank"); at != std::string::npos; at = text.find("#  Rank"))
+      text.erase(at, text.find('\n', at) + 1 - at);
+    EXPECT_EQ(parse_nccl_tests(text, "run.txt").curves[0].ranks,
+              kind == broadcast ? (Count{.least = 2}) : Count::of(ranks));
+  }
+}
+
+TEST(NcclTests, WhatATableLeavesOpenIsAskedFor) {
+  // Without checks, an all-to-all is an all-gather.
+  std::string text = golden_import("nccl_tests/2.13-alltoall-one-node.txt");
+  for (std::size_t at = text.find("      0 "); at != std::string::npos;
+       at = text.find("      0 ", at))
+    text.replace(at, 8, "    N/A ");
+  EXPECT_THAT(error_of_text(text),
+              HasSubstr(": an all-gather or an all-to-all, and the table does not say which; give "
+                        "--collective"));
+  const Imported stated = parse_nccl_tests(text, "run.txt", models::Collective::all_to_all);
+  EXPECT_EQ(stated.curves[0].kind, models::CurveKind::all_to_all);
+}
+
+TEST(NcclTests, RowsAreOfOneCollective) {
   const std::string text = golden_import("nccl_tests/2.13-half-two-nodes.txt");
   const std::string head = text.substr(text.find("#       size"));
   const auto row = [](const char* operation, const char* root, const char* busbw) {
@@ -233,13 +272,18 @@ TEST(NcclTests, WhatIsNoAllReduceIsRefused) {
         operation, root, busbw, busbw);
   };
   const std::string header = head.substr(0, head.find("           0 "));
-  EXPECT_EQ(error_of_text(header + row("none", "-1", "50.07")),
-            "run.txt:3: this is no reduction; give the output of all_reduce_perf");
-  EXPECT_EQ(error_of_text(header + row("sum", "0", "53.41")),
-            "run.txt:3: this is a reduction to rank '0'; give the output of all_reduce_perf");
-  EXPECT_EQ(error_of_text(header + row("sum", "-1", "50.07")),
-            "run.txt:3: busbw is 0.937 algbw, and 1 or more in an all-reduce; give the output of "
-            "all_reduce_perf");
+  EXPECT_EQ(error_of_text(header + row("sum", "-1", "100.14") + row("none", "-1", "50.07")),
+            "run.txt:4: this row is of another collective than the rows before; give the output of "
+            "one run after the other");
+  EXPECT_EQ(parse_nccl_tests(header + row("sum", "0", "53.41"), "run.txt").curves[0].kind,
+            models::CurveKind::reduce);
+  EXPECT_EQ(
+      error_of_text(header + row("none", "0", "50.07")),
+      "run.txt:3: a gather or a scatter, and the table does not say which; give --collective");
+  EXPECT_EQ(error_of_text("# Collective test starting: all_reduce_perf\n" + header +
+                          row("sum", "-1", "50.07")),
+            "run.txt:4: busbw is 0.937 algbw, and 1 or more in an all-reduce; give the output of "
+            "one run as it is");
   EXPECT_EQ(error_of_text(with(header + row("sum", "-1", "80.12"), "10052   53.41   80.12      0\n",
                                "10.05   53.41   80.12      0\n")),
             "run.txt:3: the time is 0.001 times what the size takes at its algbw; give the output "
@@ -272,7 +316,7 @@ TEST(NcclTests, ErrorsNameTheLine) {
   EXPECT_EQ(error_of_text(std::string(text).replace(text.find("5e-07    1") + 9, 5, "  nan")),
             "run.txt:16: 'nan' is no time; times are in microseconds, above 0 and up to 1e9");
   EXPECT_THAT(error_of_text(with(text, "   redop", "        ")),
-              HasSubstr("run.txt:14: this table has no reduction"));
+              HasSubstr("run.txt:14: a header without redop"));
   EXPECT_THAT(
       error_of_text(with(text, "          64            16", "9999999999999999            16")),
       HasSubstr("run.txt:19: '9999999999999999' is no size"));
@@ -334,13 +378,16 @@ TEST(NcclTestsJson, ErrorsNameTheValue) {
               HasSubstr("run.txt: results[0].size: -1 is not a whole number"));
   EXPECT_THAT(error_of_text(with(text, "\"size\":1024", "\"sixe\":1024")),
               HasSubstr("run.txt: results[0]"));
-  EXPECT_EQ(error_of_text(with(text, "all_reduce_perf", "all_gather_perf")),
-            "run.txt: this is the output of 'all_gather_perf'; give that of all_reduce_perf");
+  EXPECT_THAT(error_of_text(with(text, "all_reduce_perf", "all_gather_perf")),
+              HasSubstr("busbw is 1.87"));
+  EXPECT_EQ(error_of_text(with(text, "all_reduce_perf", "sendrecv_perf")),
+            "run.txt: this is the output of 'sendrecv_perf'; give that of all_reduce_perf or of "
+            "another collective");
   const std::string one = golden_import("nccl_tests/2.19-json-half-one-process.json");
   EXPECT_THAT(error_of_text(with(one, "\"ngpus\":8", "\"ngpus\":4")),
               HasSubstr("busbw is 1.750 algbw, and 1.500 in an all-reduce over 4 ranks"));
   EXPECT_THAT(error_of_text(with(text, "\"redop\":\"sum\"", "\"redop\":\"none\"")),
-              HasSubstr("this is no reduction"));
+              HasSubstr("this row is of another collective than the rows before"));
 }
 
 TEST(RcclTestsJson, AnObjectALine) {
@@ -367,7 +414,7 @@ TEST(RcclTestsJson, AListOfTwoNodes) {
 TEST(RcclTestsJson, ErrorsNameTheValue) {
   const std::string text = golden_import("nccl_tests/rccl-2024-json-lines.json");
   EXPECT_THAT(error_of_text(with(text, "\"AllReduce\"", "\"AllGather\"")),
-              HasSubstr("[0].name: this is no all-reduce; give the output of all_reduce_perf"));
+              HasSubstr("[1].name: all-reduce, and the rows before are of all-gather"));
   const std::size_t second = text.find("\"gpus\":4", text.find('\n'));
   EXPECT_THAT(
       error_of_text(std::string(text).replace(second, 8, "\"gpus\":8")),
@@ -378,10 +425,9 @@ TEST(RcclTestsJson, ErrorsNameTheValue) {
   EXPECT_THAT(error_of_text(std::string(text).insert(third, "nan")), HasSubstr("run.txt:3:"));
 }
 
-TEST(NcclTests, OtherCollectivesAreRefused) {
-  EXPECT_THAT(error_of_text("# Collective test starting: all_gather_perf\n"),
-              HasSubstr("run.txt:1: this is the output of 'all_gather_perf'"));
-  // reduce_scatter_perf has the same columns, and a bus bandwidth of half as much.
+TEST(NcclTests, OtherProgramsAndRanksAreRefused) {
+  EXPECT_THAT(error_of_text("# Collective test starting: sendrecv_perf\n"),
+              HasSubstr("run.txt:1: this is the output of 'sendrecv_perf'"));
   std::string text = golden_import("nccl_tests/2.0-float-one-node.txt");
   for (int rank = 4; rank < 8; ++rank) {
     const std::size_t at = text.find("#  Rank  " + std::to_string(rank));
@@ -402,7 +448,7 @@ TEST(NcclTests, RunsWithoutMpiAreRefused) {
     const std::size_t at = text.rfind("#  Rank  0");
     text.erase(at, text.find('\n', at) + 1 - at);
   }
-  EXPECT_THAT(error_of_text(text), HasSubstr("an all-reduce over 1 rank;"));
+  EXPECT_THAT(error_of_text(text), HasSubstr("in an all-reduce over 1 rank;"));
 }
 
 }  // namespace

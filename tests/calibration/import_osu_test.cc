@@ -44,6 +44,20 @@ TEST(Osu, OtherBenchmarksAreLeftOut) {
                                      "a table is left out: OSU MPI Bi-Directional Bandwidth"));
 }
 
+TEST(Osu, OtherCollectivesHaveTheirKind) {
+  const std::string text = golden_import("osu/5.6.2-allreduce.txt");
+  for (const auto& [title, kind, factor] :
+       {std::tuple("Allgather", models::CurveKind::all_gather, 4),
+        {"All-to-All Personalized Exchange", models::CurveKind::all_to_all, 4},
+        {"Broadcast", models::CurveKind::broadcast, 1}}) {
+    const Imported imported = parse_osu(with(text, "Allreduce", title), "osu.txt");
+    ASSERT_EQ(imported.curves.size(), 1u);
+    EXPECT_EQ(imported.curves[0].kind, kind);
+    EXPECT_EQ(imported.curves[0].wire, std::nullopt);
+    EXPECT_EQ(imported.curves[0].samples_of_buckets(4).front().bytes, Bytes{4.0 * factor});
+  }
+}
+
 TEST(Osu, AllReduceOfNcclUnderSrun) {
   const Imported imported = parsed("7.5-nccl-allreduce.txt");
   ASSERT_EQ(imported.curves.size(), 1u);
@@ -112,8 +126,8 @@ TEST(Osu, ErrorsNameTheLine) {
       "osu.txt: there is no table of OSU micro-benchmarks; a title \"# OSU MPI Allreduce Latency "
       "Test v7.3\" comes before the rows");
   EXPECT_EQ(
-      error_of_text("# OSU MPI Alltoall Latency Test v7.3\n"),
-      "osu.txt:1: this is the output of 'OSU MPI Alltoall Latency'; give that of osu_allreduce, "
+      error_of_text("# OSU MPI Ialltoall Latency Test v7.3\n"),
+      "osu.txt:1: this is the output of 'OSU MPI Ialltoall Latency'; give that of a collective, "
       "osu_latency or osu_bw");
   EXPECT_EQ(error_of_text(text.substr(0, text.find("\n4 "))),
             "osu.txt: a table without rows; give the output of a finished run");

@@ -190,6 +190,19 @@ class Against(CommandTest):
             self.assertEqual(sizes, sorted(set(sizes)))
             self.assertEqual(sizes, [row["bytes"] for row in document["sizes"]])
 
+    def test_other_collectives_are_judged_as_what_they_are(self):
+        for file, collective, ranks, factor in (("2.17-all-gather-two-nodes", "all-gather", 16, 15 / 16), ("2.13-reduce-scatter-one-node", "reduce-scatter", 8, 7 / 8),
+                                                ("2.13-alltoall-one-node", "all-to-all", 8, 7 / 8), ("2.13-broadcast-four-gpus", "broadcast", 4, 1)):
+            path = str(IMPORTS / "nccl_tests" / f"{file}.txt")
+            document = self.document(*NCCL, "--against", path)
+            self.assertEqual((document["collective"], document["ranks"], len(document["sizes"])), (collective, ranks, 21))
+            for row in document["against"]["rows"]:
+                self.assertAlmostEqual(row["measured_busbw_bytes_per_s"] * row["measured_s"] / row["bytes"], factor)
+            self.assertIn(f"Predictions are of one {collective} with", self.done(run(*NCCL, "--against", path)))
+        several = str(IMPORTS / "nccl_tests" / "2.17-several-runs-kubectl.txt")
+        self.refused(run(*NCCL, "--against", several), "choose one with --collective, --dtype or --ranks")
+        self.assertEqual(self.document(*NCCL, "--against", several, "--collective", "all-gather")["ranks"], 8)
+
     def test_several_runs_of_a_size_are_their_median(self):
         file = self.file([(1 << 20, 100), (1 << 20, 300), (1 << 20, 110), (1 << 21, 200)])
         rows = self.document(*NCCL, "--against", file)["against"]["rows"]
@@ -211,12 +224,13 @@ class Against(CommandTest):
             (("--against", str(self.folder / "empty.txt")), "there is nothing in this file; give what the tool printed"),
             (("--against", str(self.folder / "binary.txt")), "this is the output of no tool that is known here"),
             (("--against", str(self.folder / "cut.txt")), "cut.txt:"),
-            (("--against", horovod), "0.28-closed.json: this is a file of horovod, which times no all-reduces by size; give the output of all_reduce_perf, osu_allreduce or another benchmark of all-reduces"),
-            (("--against", latency), "it times messages between two ranks, and no all-reduce"),
+            (("--against", horovod), "0.28-closed.json: this is a file of horovod, which times no collectives by size; give the output of all_reduce_perf, osu_allreduce or another benchmark of collectives"),
+            (("--against", latency), "it times messages between two ranks, and no collective"),
             (("--against", OSU), "it does not say on how many ranks the all-reduce ran; give --ranks"),
-            (("--against", good, "--ranks", "8"), f"--ranks: 8, and the all-reduces in {good} are of fp32 over 16 ranks; leave it out"),
-            (("--against", good, "--dtype", "fp16"), f"--dtype: fp16, and the all-reduces in {good} are of fp32 over 16 ranks; leave it out"),
-            (("--against", str(two)), "all-reduces of fp16 over 16 ranks, fp32 over 16 ranks; choose one with --dtype or --ranks"),
+            (("--against", good, "--ranks", "8"), f"--ranks: 8, and {good} has all-reduces of fp32 over 16 ranks; leave it out"),
+            (("--against", good, "--dtype", "fp16"), f"--dtype: fp16, and {good} has all-reduces of fp32 over 16 ranks; leave it out"),
+            (("--against", str(two)), "it has all-reduces of fp16 over 16 ranks, all-reduces of fp32 over 16 ranks; choose one with --collective, --dtype or --ranks"),
+            (("--against", good, "--collective", "all-gather"), "busbw is 1.875 algbw, and 0.938 in an all-gather over 16 ranks; give the output of one run as it is"),
             (("--against", one_node), f"--cluster: 16 ranks of h200-ndr are on 2 hosts, and those of {one_node} on 1; give the cluster that was measured"),
             (("--against", good, "--size", "8-1KiB"), f"--size: nothing from 8 B to 1 KiB was measured; {good} has 1 MiB to 1 MiB"),
             (("--against", good, "--cluster", "sony-abci", "--fail-below", "x"), "--fail-below: "),
@@ -230,7 +244,7 @@ class Against(CommandTest):
             with self.subTest(str(words)[:90]):
                 base = NCCL if "--cluster" not in words else NCCL[:2]
                 self.refused(run(*base, *words), problem)
-        self.refused(run("time", "all", *NCCL[2:], "--against", good), "--against: all-reduces of every algorithm are asked for; name the one that was measured")
+        self.refused(run("time", "all", *NCCL[2:], "--against", good), "--against: every algorithm is asked for; name the one that was measured")
         self.assertEqual(json.loads(self.done(run(*NCCL, "--against", str(two), "--dtype", "fp16", "--json")))["type"], "fp16")
 
 

@@ -85,12 +85,26 @@ class CalibrationImport(unittest.TestCase):
             profile = os.path.join(folder, "p.json")
             result = run("calibrate", "import", str(self.GOLDEN / "nccl_tests" / "2.17-several-runs-kubectl.txt"), "--out", profile)
             self.assertEqual(result.returncode, 0, result.stderr)
-            self.assertIn("note: a table is left out: this is the output of 'all_gather_perf'", result.stdout)
             curves = json.loads(pathlib.Path(profile).read_text())["curves"]
-            self.assertEqual([(curve["ranks"], curve["between_nodes"]) for curve in curves], [(8, False), (16, True)])
+            self.assertEqual([(curve["kind"], curve["ranks"], curve["between_nodes"]) for curve in curves],
+                             [("all-reduce", 8, False), ("all-gather", 8, False), ("all-reduce", 16, True)])
             shown = run("predict", "--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "16", "--profile", profile, "--strategy", "nccl", "--json")
             self.assertEqual(shown.returncode, 0, shown.stderr)
             self.assertIn("its calibrated curve of fp32 (2.17-several-runs-kubectl.txt", json.loads(shown.stdout)["strategies"][0]["timed_by"])
+
+    def test_curves_of_other_collectives_time_them_and_no_job(self):
+        with tempfile.TemporaryDirectory() as folder:
+            profile = os.path.join(folder, "p.json")
+            words = ("--cluster", "h100-ndr", "--ranks", "16", "--profile", profile)
+            self.assertEqual(run("calibrate", "import", str(self.GOLDEN / "nccl_tests" / "2.17-all-gather-two-nodes.txt"), "--out", profile).returncode, 0)
+            columns = [c["name"] for c in json.loads(run("time", "nccl", "--collective", "all-gather", *words, "--json").stdout)["columns"]]
+            self.assertEqual(columns, ["nccl", "nccl curve"])
+            # 35 us + 64 MiB at 0.0026 ns, with 1 % of noise.
+            rows = json.loads(run("time", "nccl", "--collective", "all-gather", "--size", "64MiB", *words, "--json").stdout)["sizes"]
+            self.assertAlmostEqual(rows[0]["times"][1]["time_s"] / (35e-6 + 2**26 * 0.0026e-9), 1, delta=0.02)
+            self.assertEqual([c["name"] for c in json.loads(run("time", "nccl", *words, "--json").stdout)["columns"]], ["nccl"])
+            job = json.loads(run("predict", "--model", "alexnet", *words, "--strategy", "nccl", "--json").stdout)
+            self.assertIn("NCCL 2.28", job["strategies"][0]["timed_by"])
 
     def test_what_is_no_output_of_a_tool_is_refused_in_a_line(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -286,7 +300,7 @@ class CalibrationImport(unittest.TestCase):
             ("cut.json", golden("pytorch/1.13-autograd-profiler.json")[:5000], "cut.json:1:5001: the JSON ends early; give a trace as the tool writes it"),
             ("branch.json", golden("pytorch/2.5-shapes.json").replace("aten::dropout", "aten::add"), "branch.json: aten::add: branches meet in it, and a trace does not say which; give --model"),
             ("size.json", json_run.replace('"size":1024', '"size":-1'), "size.json: results[0].size: -1 is not a whole number from 0 to 1000000000000000"),
-            ("gather.json", json_run.replace("all_reduce_perf", "all_gather_perf"), "gather.json: this is the output of 'all_gather_perf'; give that of all_reduce_perf"),
+            ("gather.json", json_run.replace("all_reduce_perf", "all_gather_perf"), "gather.json: busbw is 1.875 algbw, and 0.938 in an all-gather over 16 ranks; give the output of one run as it is"),
             ("path.txt", matrix.replace("GPU1\tPHB", "GPU1\tPHX"), "path.txt:3: 'PHX' is no path; a cell is X, NV#, PIX, PXB, PHB, NODE or SYS"),
             ("rows.txt", matrix[:matrix.index("GPU6\tSYS")], "rows.txt: 6 of 8 rows of GPUs; give all of what nvidia-smi topo -m printed"),
             ("sm.xml", topology.replace('sm="80"', 'sm="eighty"'), "sm.xml:5:13: sm of <gpu> is 'eighty'; it is a whole number up to 1000"),
@@ -326,7 +340,7 @@ class CalibrationImport(unittest.TestCase):
             all_reduce, network = ("--ranks", "4", "--wire", "fp32"), ("--model", str(EXAMPLES / "tiny-net.yaml"))
             for text, words, problem in (
                     (title + rows.replace("{}", "5") + title + rows.replace("{}", "7"), all_reduce,
-                     "in.txt:13: a second table of all-reduces, and none says over how many ranks it ran; give one table a file, each with its --ranks"),
+                     "in.txt:13: a second table of the same collective, and none says over how many ranks it ran; give one table a file, each with its --ranks"),
                     (json.dumps(trace), network,
                      "in.txt: layers[0].forward_s: 100000000000 to 100000000000 is out of range; it must be 0 s to 1000 s"),
                     (falling, ("--nodes", "2"), "in.txt: the time of a stream does not grow with its messages; give a run with larger ones")):
@@ -362,6 +376,7 @@ class CalibrationImport(unittest.TestCase):
                                ((nccl, "--format", "nccl"), "--format: unknown format 'nccl'; did you mean 'nccl-tests'?"),
                                ((nccl, "--format", "osu"), "there is no table of OSU micro-benchmarks"),
                                ((nccl, "--ranks", "8"), "--ranks: 8, and 2.13-half-two-nodes.txt says 16; leave it out"),
+                               ((kineto, "--model", network, "--collective", "all-gather"), "--collective: " + kineto + " says itself what it is; leave it out"),
                                ((nccl, "--out", nccl), f"--out: {nccl} is FILE too; give each a file of its own"),
                                ((nccl, "--out", "/tmp/x.svg", "--plot", "/tmp/../tmp/x.svg"), "--out: /tmp/x.svg is --plot too"),
                                ((nccl, "--out", network, "--model", network), f"--out: {network} is --model too"),

@@ -139,6 +139,7 @@ COMMANDS = {
         "--cluster": (("jizhi-p40", "goyal-p100"), ()),
         "--size": (("1MiB", "2MiB"), ()),
         "--factor": (("2", "4"), ("--size", "1KiB-1MiB")),
+        "--collective": (("all-reduce", "all-gather"), ("nccl", "--cluster", "h200-ndr")),
         "--dtype": (("fp32", "fp16"), ()),
         "--placement": (("node-major", "round-robin"), ()),
         "--profile": ((None, "none"), ()),

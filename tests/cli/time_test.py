@@ -51,13 +51,45 @@ class Time(CommandTest):
         for entry in entries:
             with self.subTest(entry["name"]):
                 document = self.document(entry["name"], "--size", "64MiB")
-                self.assertEqual((document["collective"], len(document["columns"])), (entry["collective"], 1))
-                (at,) = document["sizes"][0]["times"]
+                of_nccl = entry["collective"] not in ("gather", "scatter")  # which NCCL leaves to its users
+                self.assertEqual((document["collective"], [column["as"] for column in document["columns"]]),
+                                 (entry["collective"], ["asked", "nccl"] if of_nccl else ["asked"]))
+                at = document["sizes"][0]["times"][0]
                 self.assertAlmostEqual(at["algbw_bytes_per_s"], 2**26 / at["time_s"], delta=1)
                 self.assertAlmostEqual(at["busbw_bytes_per_s"], at["algbw_bytes_per_s"] * factors.get(entry["collective"], 15 / 16), delta=1)
                 text = self.done(time(entry["name"], "--size", "64MiB"))
                 self.assertIn(f"All times are predicted, of one {entry['collective']} with nothing else in flight", text)
-                self.refused(time(entry["name"], "--measured", "64MiB=1ms"), f"--measured: times of all-reduces, beside {entry['collective']}")
+                measured = self.document(entry["name"], "--size", "64MiB", "--measured", f"64MiB={3 * at['time_s']}s")["sizes"][0]["times"][0]
+                self.assertAlmostEqual(measured["time_s"] / at["time_s"], 3, delta=0.001)
+
+    def test_nccl_times_every_collective_that_it_has(self):
+        gathered, reduced = (self.document("nccl", "--collective", name, "--size", "64,1GiB") for name in ("all-gather", "all-reduce"))
+        self.assertEqual((gathered["collective"], [column["name"] for column in gathered["columns"]]), ("all-gather", ["nccl"]))
+        for half, whole in zip(gathered["sizes"], reduced["sizes"]):
+            self.assertLess(half["times"][0]["time_s"], whole["times"][0]["time_s"])
+        for name in ("reduce-scatter", "broadcast", "reduce", "all-to-all"):
+            text = self.done(time("nccl", "--collective", name, "--size", "1GiB"))
+            self.assertIn(f"{name} nccl on h200-ndr: 16 ranks", text)
+            at = self.document("nccl", "--collective", name, "--size", "1GiB")["sizes"][0]["times"][0]
+            self.assertLess(at["busbw_bytes_per_s"], 800e9)
+        for name in ("all-gather", "broadcast", "all-to-all"):
+            measured = self.document("nccl", "--collective", name, "--size", "64,1GiB", "--measured", "64B=70us,1GiB=9ms")["sizes"]
+            for row, time_s in zip(measured, (70e-6, 9e-3)):
+                self.assertAlmostEqual(row["times"][0]["time_s"] / time_s, 1, delta=1e-4)
+        self.refused(time("nccl", "--collective", "all-gather", "--measured", "1GiB=100us"), "are faster than the links of h200-ndr")
+        every = self.document("all", "--collective", "all-gather", "--size", "1MiB")
+        self.assertEqual([column["name"] for column in every["columns"]], ["all-gather", "bruck-all-gather", "direct-all-gather", "nccl"])
+        self.assertIn("every all-gather on h200-ndr", self.done(time("all", "--collective", "all-gather", "--size", "1MiB")))
+        for words, problem in (
+            (("nccl", "--collective", "allgather"), "--collective: unknown collective 'allgather'; did you mean 'all-gather'?"),
+            (("nccl", "--collective", "gather"), "--collective: NCCL has no gather of its own; time gather of the catalogue"),
+            (("nccl-tree", "--collective", "all-gather"), "--collective: NCCL has no all-gather by trees; time nccl, or an all-reduce"),
+            (("nccl-ring", "--collective", "all-to-all"), "--collective: NCCL chooses no algorithm for an all-to-all; time nccl"),
+            (("ring", "--collective", "all-gather"), "--collective: ring is of all-reduce; leave it out"),
+            (("nccl", "--collective", ""), "--collective is empty; give it a value, or leave it out"),
+        ):
+            with self.subTest(str(words)):
+                self.refused(time(*words), problem)
 
     def test_few_steps_are_faster_for_few_bytes_and_no_slower_for_many(self):
         for ring, few in (("all-gather", "bruck-all-gather"), ("reduce-scatter", "bruck-reduce-scatter")):
@@ -164,10 +196,10 @@ class Time(CommandTest):
             (("ring", "--profile", "/nowhere.json"), "/nowhere.json"),
             (("hierarchical", "--group", "7"), "group size 7 does not divide 16 ranks"),
             (("ring", "--json", "--csv"), "--csv: --json is given, too; choose one"),
-            (("all", "--measured", "8B=1us"), "--measured: all-reduces of every algorithm are asked for; name the one that was measured"),
+            (("all", "--measured", "8B=1us"), "--measured: every algorithm is asked for; name the one that was measured"),
             (("ring", "--measured", "8B"), "--measured: '8B' has no time; write SIZE=TIME@RANKS, such as 64B=40.5us@16"),
             (("ring", "--measured", "8B=4"), "--measured: "),
-            (("ring", "--measured", "8B=0us"), "--measured: an all-reduce of 0 s; give more than 0 s and at most a day"),
+            (("ring", "--measured", "8B=0us"), "--measured: a collective of 0 s; give more than 0 s and at most a day"),
             (("ring", "--measured", "0B=1us"), "--measured: a message of 0 B; choose 1 B to 1 PB"),
             (("ring", "--measured", "8B=1us@1"), "--measured: "),
             (("ring", "--measured", "8B=1us@99999"), "--measured: "),

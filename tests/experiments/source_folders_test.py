@@ -275,7 +275,7 @@ class SourceFolders(unittest.TestCase):
         self.assertRegex(row["ranks"], r"^[1-9]\d*$")
         self.assertRegex(row["bytes"], r"^[1-9]\d*$")
         self.assertTrue(row["library"] and row["series"])
-        self.assertRegex(row["algorithm"], r"^[a-z0-9-]+$")
+        self.assertRegex(row["algorithm"], r"^[a-z0-9-]+( [a-z-]+)?$")
         self.assertTrue(is_positive(row["published_us"]))
         if row["role"] == "left-out":
             self.assertTrue(row["note"].endswith("."))

@@ -18,7 +18,7 @@ constexpr double us = 1e6;
 
 NcclModel model(const models::Cluster& cluster, int ranks, const char* version = "2.28",
                 CpuVendor cpu = CpuVendor::intel) {
-  return {nccl_tables(version), cluster, ranks, cpu};
+  return {nccl_tables(version), cluster, ranks, models::Collective::all_reduce, cpu};
 }
 
 NcclModel h200(int ranks, const char* version = "2.28") {
@@ -276,7 +276,7 @@ TEST(NcclTables, EverySectionNamesItsSource) {
     const NcclTables tables = nccl_tables(version);
     EXPECT_TRUE(tables.version.starts_with(version));
     EXPECT_THAT(tables.url, testing::HasSubstr("src/graph/tuning.cc"));
-    EXPECT_EQ(tables.sources.size(), 13u);
+    EXPECT_EQ(tables.sources.size(), tables.pat ? 14u : 13u);
     for (const auto& [section, source] : tables.sources)
       EXPECT_THAT(source, testing::HasSubstr("src/")) << section;
     for (const auto& row : tables.tree_correction) EXPECT_EQ(row.size(), 23u);
