@@ -104,6 +104,9 @@ struct Link {
   Figure<Seconds> latency;           // one way, per message
   std::optional<LinkKind> kind;      // nothing where a user's link does not say
   Protocol protocol = Protocol::rdma;
+  // What a network's plugin tells NCCL that a step takes beside NCCL's own constants, by which NCCL
+  // chooses; NCCL's own networks tell nothing.
+  Seconds told_latency{0};
   // How many TCP flows share the work, where the bandwidth follows the rule for them
   // (link_rules.h).
   std::optional<int> tcp_flows;

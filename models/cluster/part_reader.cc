@@ -286,8 +286,8 @@ Device read_device(const YAML::Node& node, const std::string& file, const std::s
 }
 
 std::vector<std::string> link_keys() {
-  return {"base",    "description", "provenance", "source", "line_rate",         "bandwidth",
-          "latency", "link",        "protocol",   "flows",  "bandwidth_by_ranks"};
+  return {"base",    "description", "provenance", "source", "line_rate",          "bandwidth",
+          "latency", "link",        "protocol",   "flows",  "bandwidth_by_ranks", "told_latency"};
 }
 
 Link read_link(const YamlMap& map, const std::string& name, bool states_bandwidth) {
@@ -305,6 +305,7 @@ Link read_link(const YamlMap& map, const std::string& name, bool states_bandwidt
   override_figure(map, "line_rate", basis, bandwidth, link.line_rate);
   read_kind_and_bandwidth(map, basis, link);
   override_figure(map, "latency", basis, seconds, link.latency, Zero::allowed);
+  if (map.has("told_latency")) link.told_latency = map.parsed("told_latency", parse_seconds);
   return link;
 }
 

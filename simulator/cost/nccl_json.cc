@@ -26,27 +26,26 @@ const Document<NcclGraph>& graph_document() {
 
 // An algorithm with a protocol, at a size or at any.
 struct PairLine {
-  const NcclModel& model;
-  const std::optional<NcclNvls>& nvls;
+  const NcclExpectation& of;
   NcclAlgorithm algorithm;
   NcclProtocol protocol;
   Bytes size{0};
 
   [[nodiscard]] std::optional<Seconds> time() const {
-    return model.time(algorithm, protocol, size);
+    return of.model.time(algorithm, protocol, size);
   }
   [[nodiscard]] bool is_chosen() const {
-    const auto best = model.choice(size);
-    if (nvls && nvls->is_chosen(model, size)) return false;
+    const auto best = of.model.choice(size);
+    if (of.nvls && of.nvls->is_chosen(of.model, size)) return false;
+    if (of.pat && of.pat->is_chosen(of.model, size)) return false;
     return best && best->algorithm == algorithm && best->protocol == protocol;
   }
 };
 
-std::vector<PairLine> pairs_of(const NcclModel& model, const std::optional<NcclNvls>& nvls,
-                               Bytes size = Bytes{0}) {
+std::vector<PairLine> pairs_of(const NcclExpectation& of, Bytes size = Bytes{0}) {
   std::vector<PairLine> lines;
   for (const auto& [algorithm, protocol] : nccl_pairs)
-    lines.push_back({model, nvls, algorithm, protocol, size});
+    lines.push_back({of, algorithm, protocol, size});
   return lines;
 }
 
@@ -62,10 +61,11 @@ const Document<PairLine>& pair_document() {
   static const auto document =
       Document<Line>()
           .include(pair_name_document())
-          .add("latency_s",
-               [](const Line& line) { return line.model.latency(line.algorithm, line.protocol); })
+          .add(
+              "latency_s",
+              [](const Line& line) { return line.of.model.latency(line.algorithm, line.protocol); })
           .add("bandwidth_bytes_per_s", [](const Line& line) {
-            return line.model.bandwidth(line.algorithm, line.protocol);
+            return line.of.model.bandwidth(line.algorithm, line.protocol);
           });
   return document;
 }
@@ -79,26 +79,27 @@ const Document<PairLine>& time_document() {
 }
 
 struct SizeLine {
-  const NcclModel& model;
-  const std::optional<NcclNvls>& nvls;
+  const NcclExpectation& of;
   Bytes size;
 };
 
 const Document<SizeLine>& choice_document() {
   using Line = SizeLine;
   const auto choice = [](auto member) {
-    return
-        [member](const Line& line) { return std::invoke(member, *line.model.choice(line.size)); };
+    return [member](const Line& line) {
+      return std::invoke(member, *line.of.model.choice(line.size));
+    };
   };
-  static const auto document =
-      Document<Line>()
-          .add("algorithm", choice(&NcclChoice::algorithm))
-          .add("protocol", choice(&NcclChoice::protocol))
-          .add("channels", choice(&NcclChoice::channels), at_least(1))
-          .add("time_s", choice(&NcclChoice::time), positive())
-          .add("busbw_bytes_per_s", [](const Line& line) {
-            return bus_bandwidth(line.model.ranks(), line.size, line.model.choice(line.size)->time);
-          });
+  static const auto document = Document<Line>()
+                                   .add("algorithm", choice(&NcclChoice::algorithm))
+                                   .add("protocol", choice(&NcclChoice::protocol))
+                                   .add("channels", choice(&NcclChoice::channels), at_least(1))
+                                   .add("time_s", choice(&NcclChoice::time), positive())
+                                   .add("busbw_bytes_per_s", [](const Line& line) {
+                                     const NcclModel& model = line.of.model;
+                                     return bus_bandwidth(model.collective(), model.ranks(),
+                                                          line.size, model.choice(line.size)->time);
+                                   });
   return document;
 }
 
@@ -108,22 +109,33 @@ const Document<SizeLine>& size_document() {
       Document<Line>()
           .add("bytes", &Line::size)
           .add(
-              "times", [](const Line& line) { return pairs_of(line.model, line.nvls, line.size); },
+              "times", [](const Line& line) { return pairs_of(line.of, line.size); },
               time_document(), 1)
           .add(
               "nvls_time_s",
               [](const Line& line) {
-                return line.nvls ? std::optional(line.nvls->time(line.model.ranks(), line.size))
-                                 : std::nullopt;
+                return line.of.nvls
+                           ? std::optional(line.of.nvls->time(line.of.model.ranks(), line.size))
+                           : std::nullopt;
               },
               or_null(positive()))
           .add("nvls_chosen",
                [](const Line& line) {
-                 return line.nvls && line.nvls->is_chosen(line.model, line.size);
+                 return line.of.nvls && line.of.nvls->is_chosen(line.of.model, line.size);
+               })
+          .add(
+              "pat_time_s",
+              [](const Line& line) {
+                return line.of.pat ? std::optional(line.of.pat->time(line.size)) : std::nullopt;
+              },
+              or_null(positive()))
+          .add("pat_chosen",
+               [](const Line& line) {
+                 return line.of.pat && line.of.pat->is_chosen(line.of.model, line.size);
                })
           .add(
               "choice",
-              [](const Line& line) { return line.model.choice(line.size) ? &line : nullptr; },
+              [](const Line& line) { return line.of.model.choice(line.size) ? &line : nullptr; },
               choice_document());
   return document;
 }
@@ -160,6 +172,7 @@ const Document<NcclExpectation>& nccl_document() {
           .add("compute_capability",
                [](const Of& of) { return described_capability(of.model.compute_capability()); })
           .add("compute_capability_known", through(model, &NcclModel::knows_device))
+          .add("collective", [](const Of& of) { return name(of.model.collective()); })
           .add("ranks", through(model, &NcclModel::ranks), at_least(1))
           .add("nodes", through(model, &NcclModel::nodes), at_least(1))
           .add_constant("provenance", "predicted")
@@ -171,13 +184,12 @@ const Document<NcclExpectation>& nccl_document() {
                at_least(1))
           .add("graphs", model, graphs_document())
           .add(
-              "algorithms", [](const Of& of) { return pairs_of(of.model, of.nvls); },
-              pair_document(), 1)
+              "algorithms", [](const Of& of) { return pairs_of(of); }, pair_document(), 1)
           .add(
               "sizes",
               [](const Of& of) {
                 std::vector<SizeLine> lines;
-                for (const Bytes size : of.sizes) lines.push_back({of.model, of.nvls, size});
+                for (const Bytes size : of.sizes) lines.push_back({of, size});
                 return lines;
               },
               size_document(), 1);

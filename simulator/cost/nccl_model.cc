@@ -243,6 +243,13 @@ void check_is_nccls(Collective collective) {
                    fmt::format("time {} of the catalogue", name(collective)));
 }
 
+void check_has_model(Collective collective) {
+  check_is_nccls(collective);
+  if (collective == Collective::all_to_all)
+    throw InputError("NCCL chooses no algorithm for an all-to-all, which is sends and receives",
+                     "paceline time nccl --collective all-to-all times them");
+}
+
 std::string described(const NcclTables& tables) {
   return fmt::format("NCCL {}'s own tuning model (tuning.cc)", tables.version);
 }
@@ -257,6 +264,7 @@ NcclModel::NcclModel(NcclTables tables, const models::Cluster& cluster, int rank
   const std::vector<std::vector<int>> nodes =
       models::slots_by_node(models::slots_of_ranks(cluster.slots, cluster.placement, g, ranks), g);
   nodes_ = static_cast<int>(nodes.size());
+  if (nodes_ > 1) told_latency_ = cluster.nic.told_latency;
   std::set<OnANode> on_a_node;
   for (const std::vector<int>& node : nodes)
     on_a_node.insert({static_cast<int>(node.size()),
@@ -361,8 +369,9 @@ double NcclModel::node_step_us(NcclAlgorithm algorithm, NcclProtocol protocol) c
 
 double NcclModel::network_step_us(NcclAlgorithm algorithm, NcclProtocol protocol) const {
   const bool as_tree = tables_.latency.one_rank_a_node_as_tree && ranks_ == nodes_;
-  return tables_
-      .network_latency_us[to_size(as_tree ? NcclAlgorithm::tree : algorithm)][to_size(protocol)];
+  const double told = (protocol == NcclProtocol::simple ? 2 : 1) * told_latency_.value() / micro;
+  return told + tables_.network_latency_us[to_size(as_tree ? NcclAlgorithm::tree : algorithm)]
+                                          [to_size(protocol)];
 }
 
 double NcclModel::first_step_us(NcclProtocol protocol) const {

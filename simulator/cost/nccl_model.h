@@ -11,6 +11,7 @@
 //              tree   B c(n) / 2,      B = min(0.92 C b, C most a channel); LL: min(B / 3.8, LL's
 //                     most); LL128: min(share B, C most a channel); 0.85 of it where all traffic of
 //                     a NIC passes one GPU; c(n) is treeCorrectionFactor
+// inter is NCCL's network step and what the network's plugin tells it (Link::told_latency), twice with Simple.
 //   latency:   ring   base + (T - S) intra + S inter; Simple on several nodes, in all-reduces: times
 //                     1.4 (1.9 before Ampere) from 64 bytes a rank and channel on; of broadcast and
 //                     reduce base + one step, over the network on several nodes
@@ -67,6 +68,8 @@ void check_runs_nccl(const models::Device& device);
 [[nodiscard]] bool is_nccls(models::Collective collective);
 // Throws InputError unless it has.
 void check_is_nccls(models::Collective collective);
+// Throws InputError unless NCCL's model knows it: all of these but all-to-all.
+void check_has_model(models::Collective collective);
 
 // What the topology search gives an algorithm: channels, and what one of them carries.
 struct NcclGraph {
@@ -124,6 +127,8 @@ class NcclModel {
   [[nodiscard]] const NcclTables& tables() const { return tables_; }
   [[nodiscard]] int ranks() const { return ranks_; }
   [[nodiscard]] models::Collective collective() const { return collective_; }
+  // What the network's plugin tells NCCL of a step; 0 on one node.
+  [[nodiscard]] Seconds told_latency() const { return told_latency_; }
   // Nodes that have ranks, and how many the fullest of them has.
   [[nodiscard]] int nodes() const { return nodes_; }
   [[nodiscard]] int most_on_a_node() const { return most_on_a_node_; }
@@ -155,6 +160,7 @@ class NcclModel {
   CpuVendor cpu_;
   int ranks_ = 1;
   int nodes_ = 1;
+  Seconds told_latency_{0};
   int compute_capability_ = 0;
   bool knows_device_ = false;
   bool on_nvlink_ = false;

@@ -6,7 +6,8 @@
 // `inter` GB/s between nodes, each the fastest of the search's speeds that ports and NICs carry:
 //   bus bandwidth = C min(2 e (C-1)/C intra, k inter, most a channel)
 // e is 0.85 on Hopper and 0.74 on Blackwell; k is 2 between two nodes and 1 between more; the second
-// and third bound are NVLSTree's. latency = 25 us + 2 floor(log2 N) 14 us.
+// and third bound are NVLSTree's. latency = 25 us + 2 floor(log2 N) (14 us and twice what the network's plugin
+// tells).
 #pragma once
 
 #include <optional>

@@ -69,6 +69,12 @@ std::optional<Seconds> library_step(const models::Cluster& cluster, NcclProtocol
   return step + (protocol == NcclProtocol::simple ? nccl_efa_completion : Seconds{0});
 }
 
+// What a plugin tells NCCL decides what it chooses, and not how long that takes.
+models::Cluster untold(models::Cluster cluster) {
+  cluster.nic.told_latency = Seconds{0};
+  return cluster;
+}
+
 }  // namespace
 
 const Figure<double>& nccl_latency_factor() {
@@ -135,7 +141,8 @@ NcclPractice::NcclPractice(const NcclTables& tables, const models::Cluster& clus
                            const CommunicationCost& cost, Bound bound, const Pace& pace,
                            models::Collective collective)
     : model_(tables, cluster, ranks, collective),
-      slowed_(with_practical_latencies(tables, cluster, bound, pace), cluster, ranks, collective) {
+      slowed_(with_practical_latencies(tables, cluster, bound, pace), untold(cluster), ranks,
+              collective) {
   if (const auto pat = nccl_pat(model_)) pat_ = {.own = *pat, .slowed = *nccl_pat(slowed_)};
   if (collective == models::Collective::all_to_all) exchange_ = SecondsPerByte{0};
   // The hosts of a platform have links of their own, and no node around them.
@@ -174,8 +181,8 @@ NcclPractice::NcclPractice(const NcclTables& tables, const models::Cluster& clus
                            .value_or(nccl_nvls_network_step);
   const Seconds beyond = nvls->network_steps * std::max(Seconds{0}, step - nccl_nvls_network_step);
   switched_ = {.own = *nvls,
-               .latency = std::max(Seconds{0}, factor * nvls->latency + beyond +
-                                                   (pace.is_measured ? host : Seconds{0})),
+               .latency = std::max(Seconds{0}, factor * nccl_nvls(slowed_, cluster)->latency +
+                                                   beyond + (pace.is_measured ? host : Seconds{0})),
                .intra_share = ring_bus_bandwidth(cost, on_a_node).value() / giga / nvls->port_gbps};
   if (nvls->network_gbps > 0)
     switched_->inter_share =
@@ -199,7 +206,7 @@ NcclTime NcclPractice::parts(Bytes bytes, std::optional<NcclAlgorithm> only) con
   }
   const std::optional<NcclChoice> choice = model_.choice(bytes, only);
   if (!choice) return {};
-  if (!only && pat_ && pat_->own.time(bytes) < choice->time) {
+  if (!only && pat_ && pat_->own.is_chosen(model_, bytes)) {
     const auto tree = to_size(NcclAlgorithm::tree);
     return {pat_->slowed.latency, std::max(bytes / pat_->own.bandwidth / eta_[tree],
                                            bytes * least_[to_size(NcclAlgorithm::ring)])};

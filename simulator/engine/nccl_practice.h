@@ -4,7 +4,8 @@
 //
 //   time = latency + transfer / eta
 //
-// latency: NCCL's own, base and steps, times nccl_latency_factor(). A step over EFA or TCP, for
+// latency: NCCL's own, base and steps, times nccl_latency_factor(), without what a network's plugin tells
+// NCCL, by which it only chooses. A step over EFA or TCP, for
 // which NCCL has no constants (its network row is InfiniBand's), takes at least what is known of
 // these: the link's latency, over TCP nccl_tcp_step() at least; with protocol Simple over EFA,
 // nccl_efa_completion more.

@@ -166,7 +166,11 @@ void add_latencies(const NcclPractice& practice, NcclConstants& constants) {
                                        constants.unit * intra / scale);
       }
       add(nvlink ? "step nvlink" : "step pci", intra);
-      add("step net", tables.network_latency_us[a][p]);
+      // NCCL adds what the network's plugin tells.
+      constexpr double micro = 1e-6;
+      const double told_us =
+          (protocol == NcclProtocol::simple ? 2 : 1) * model.told_latency().value() / micro;
+      add("step net", std::max(0.0, tables.network_latency_us[a][p] - told_us / constants.unit));
     }
   }
   constexpr double nano_a_micro = 1000;

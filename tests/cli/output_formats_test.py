@@ -23,6 +23,8 @@ RECORDS = {
     "show plan": (("show", "plan", *JOB, "--ranks", "16", "--strategy", "ring,fused-ring"), ("plans", "buckets"), ("model", "cluster", "ranks", "strategy", "wire_type", "iteration_s")),
     "show recipes": (("show", "recipes"), ("recipes",), ()),
     "show nccl": (("show", "nccl", "--cluster", "h200-ndr", "--ranks", "16", "--sizes", "1KiB,1GiB"), ("sizes", "times"), ("cluster", "ranks", "bytes")),
+    "show nccl of an all-gather": (("show", "nccl", "--cluster", "gb10-pair", "--ranks", "2", "--sizes", "1KiB,1GiB", "--collective", "all-gather"),
+                                   ("sizes", "times"), ("cluster", "ranks", "bytes")),
     "doctor": (("doctor",), ("parts",), ()),
     "agree": (("agree", "--ranks", "4", "--sizes", "64KiB", "--schedule", "ring,binary-blocks", "--topology", "flat"), ("cells",), ()),
 }

@@ -79,11 +79,13 @@ TEST(ClusterFabric, NodesAreSwitchesRingsOrAllToAll) {
             IntraKind::all_to_all);
   EXPECT_EQ(error_of(with("{base: nvlink2, topology: rign}")),
             "f:5:34: topology: unknown topology of a node 'rign'; did you mean 'ring'?");
-  EXPECT_EQ(error_of("cluster: lab\nnodes: 2\nranks_per_node: 4\ndevice: v100\nintra: nvlink2\n"
-                     "nic: {base: infiniband-edr, topology: ring}\n"),
-            "f:6:29: unknown key 'topology'; known: base, description, provenance, source, "
-            "line_rate, bandwidth, latency, link, protocol, flows, bandwidth_by_ranks, count, use, "
-            "gpudirect, distance");
+  EXPECT_EQ(
+      error_of("cluster: lab\nnodes: 2\nranks_per_node: 4\ndevice: v100\nintra: nvlink2\n"
+               "nic: {base: infiniband-edr, topology: ring}\n"),
+      "f:6:29: unknown key 'topology'; known: base, description, provenance, source, "
+      "line_rate, bandwidth, latency, link, protocol, flows, bandwidth_by_ranks, told_latency, "
+      "count, use, "
+      "gpudirect, distance");
   EXPECT_EQ(error_of("cluster: lab\nnodes: 2\nranks_per_node: 300\ndevice: v100\n"
                      "intra: {base: nvlink2, topology: all-to-all}\nnic: infiniband-edr\n"),
             "f:5:34: a link between every two of 300 ranks; write switch or ring, or at most 256 "

@@ -75,9 +75,35 @@ TEST(NcclPractice, AStepTakesTheLatencyOfEfaAndOfTcp) {
                                     [static_cast<std::size_t>(protocol)];
   };
   EXPECT_DOUBLE_EQ(network_us(infiniband, NcclProtocol::ll), 1.6 * 2.7);
-  EXPECT_DOUBLE_EQ(network_us(efa, NcclProtocol::ll), 20);
-  EXPECT_DOUBLE_EQ(network_us(efa, NcclProtocol::simple), 23);
+  EXPECT_DOUBLE_EQ(network_us(efa, NcclProtocol::ll), 36);
+  EXPECT_DOUBLE_EQ(network_us(efa, NcclProtocol::simple), 39);
   EXPECT_DOUBLE_EQ(network_us(tcp, NcclProtocol::simple), 40);
+}
+
+// What a plugin tells counts twice with Simple, which NCCL then chooses at larger sizes; a step takes what it
+// takes.
+TEST(NcclPractice, WhatAPluginTellsDecidesTheChoiceAndNotTheTime) {
+  const models::Cluster told = with_nic("efa-v2-100g");
+  models::Cluster silent = told;
+  silent.nic.told_latency = Seconds{0};
+  const NcclModel model(nccl_tables("2.28"), told, 16);
+  const NcclModel without(nccl_tables("2.28"), silent, 16);
+  const auto more_us = [&](NcclProtocol protocol) {
+    return 1e6 * (model.latency(NcclAlgorithm::ring, protocol) -
+                  without.latency(NcclAlgorithm::ring, protocol))
+                     .value();
+  };
+  EXPECT_NEAR(more_us(NcclProtocol::ll), 2 * 75, 1e-9);
+  EXPECT_NEAR(more_us(NcclProtocol::simple), 2 * 2 * 75, 1e-9);
+  const auto largest_without_simple = [](const NcclModel& of) {
+    double bytes = 8;
+    while (of.choice(Bytes{bytes})->protocol != NcclProtocol::simple) bytes *= 1.05;
+    return bytes;
+  };
+  EXPECT_GT(largest_without_simple(model), largest_without_simple(without));
+  for (const NcclProtocol protocol : nccl_protocols)
+    EXPECT_EQ(practice(told, 16).time(NcclAlgorithm::ring, protocol, small),
+              practice(silent, 16).time(NcclAlgorithm::ring, protocol, small));
 }
 
 TEST(NcclPractice, OneRankTakesNoTime) {
