@@ -72,7 +72,7 @@ models::WireType wire_of(const ImportedCurve& curve, const ImportContext& contex
                      "leave it out");
   if (curve.wire) return *curve.wire;
   if (context.wire) return *context.wire;
-  // What is only moved takes the same time whatever its type.
+  // A collective that adds nothing takes the same time for every type.
   if (!reduces(*models::collective_of(curve.kind))) return models::WireType::fp32;
   throw InputError(
       {context.file},

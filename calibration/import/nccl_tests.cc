@@ -184,7 +184,7 @@ class Reader {
     if (!run_.refused) run_.refused = error;
   }
 
-  // What is none of our collectives is left out, as long as there is one of them.
+  // Tables of other benchmarks are left out where the file has one of a collective.
   void finish_run() {
     Run run = std::exchange(run_, Run{});
     if (!run.columns && !run.refused) return;

@@ -23,7 +23,7 @@ double number_or(const JsonValue& object, const char* key, double otherwise) {
   return object.has_value(key) && object.at(key).is_number() ? object.at(key).number() : otherwise;
 }
 
-// That of the program's name; nothing where the file has none.
+// The collective of the program that wrote the file; nothing where the file does not name it.
 std::optional<models::Collective> collective_of(const JsonValue& root, const std::string& file) {
   if (!root.has_value("args")) return std::nullopt;
   std::optional<std::string> program;

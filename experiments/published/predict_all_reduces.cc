@@ -102,7 +102,7 @@ Row row_of(const AllReduceRow& row, const Figure<Seconds>& ours, std::string con
   return result;
 }
 
-// Of an all-to-all a row counts one rank's buffer.
+// A row of an all-to-all has the bytes of one rank's buffer.
 Bytes bucket_of(const AllReduceRow& row) {
   return (row.collective == models::Collective::all_to_all ? row.ranks : 1) * Bytes{row.bytes};
 }

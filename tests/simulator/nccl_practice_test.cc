@@ -97,7 +97,8 @@ TEST(NcclPractice, WhatAPluginTellsDecidesTheChoiceAndNotTheTime) {
   EXPECT_NEAR(more_us(NcclProtocol::simple), 2 * 2 * 75, 1e-9);
   const auto largest_without_simple = [](const NcclModel& of) {
     double bytes = 8;
-    while (of.choice(Bytes{bytes})->protocol != NcclProtocol::simple) bytes *= 1.05;
+    while (of.choice(Bytes{bytes}, NcclAlgorithm::ring)->protocol != NcclProtocol::simple)
+      bytes *= 1.05;
     return bytes;
   };
   EXPECT_GT(largest_without_simple(model), largest_without_simple(without));
