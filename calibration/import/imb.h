@@ -3,7 +3,8 @@
 //
 // A table has its number of processes ("# #processes = 8"), so that a file of several makes several
 // curves. The time is t_avg, the mean over the processes; PingPong has one time, half of a round trip.
-// Sizes are those of a process's buffer, or of its part (mpi_collectives.h). A reduction adds what "MPI_Datatype for reductions" says.
+// Sizes are those of a process's buffer, or of its part (mpi_collectives.h). A reduction adds what
+// "MPI_Datatype for reductions" says.
 // Nothing says on how many nodes the processes were. Tables of other benchmarks are left out. The format
 // is that of intel/mpi-benchmarks, src_cpp/MPI1 and src_c/IMB_output.c.
 #pragma once

@@ -8,8 +8,8 @@
 // in one file. Lines of other programs (NCCL_DEBUG, mpirun) may stand between.
 //
 // The times are those in place, as a training step reduces its buckets; where there are none, and of an
-// all-to-all, those out of place. Ranks and nodes are counted in the lines "#  Rank  0 ... on HOST device". A row of
-// 0 bytes is left out. The facts of the format are from NVIDIA/nccl-tests,
+// all-to-all, those out of place. Ranks and nodes are counted in the lines "#  Rank  0 ... on HOST device".
+// A row of 0 bytes is left out. The facts of the format are from NVIDIA/nccl-tests,
 // src/common.cu and doc/PERFORMANCE.md.
 #pragma once
 

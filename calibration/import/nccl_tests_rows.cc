@@ -17,6 +17,7 @@
 namespace paceline::calibration {
 
 using models::Collective;
+using simulator::bus_factor;
 
 namespace {
 
@@ -150,11 +151,6 @@ std::string NcclTestsRows::reduction_of(const std::string& type) const {
 
 // Both bandwidths are printed with two decimals.
 constexpr double half_of_last_decimal = 0.005;
-
-// busbw over algbw (nccl-tests, doc/PERFORMANCE.md).
-double bus_factor(Collective collective, int ranks) {
-  return simulator::bus_bandwidth(collective, ranks, Bytes{1}, Seconds{1}).value();
-}
 
 bool NcclTestsRows::is_ratio_known() const {
   return algbw_ >= 200 * half_of_last_decimal;

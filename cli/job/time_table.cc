@@ -122,15 +122,10 @@ models::ScheduleOptions schedule_options(const ScheduleOptions& options, int ran
       .servers = optional_count("--servers", options.servers, ranks).value_or(0)};
 }
 
-// nccl-tests counts the bytes of one rank before an all-to-all, whose bucket is those of all ranks.
-Bytes bucket_of(models::Collective collective, int ranks, Bytes size) {
-  return (collective == models::Collective::all_to_all ? ranks : 1) * size;
-}
-
 std::vector<simulator::MeasuredAllReduce> with_buckets(
     models::Collective collective, std::vector<simulator::MeasuredAllReduce> measured) {
   for (simulator::MeasuredAllReduce& one : measured)
-    one.bytes = bucket_of(collective, one.ranks, one.bytes);
+    one.bytes = simulator::bucket_of(collective, one.ranks, one.bytes);
   return measured;
 }
 
@@ -161,8 +156,8 @@ class Columns {
     }
     AllReduceTimer& timer = column.is_bounded ? *by_steps_ : timer_;
     for (const Bytes size : table_.sizes)
-      column.times.push_back(
-          timer.by_name(algorithm, options_, bucket_of(table_.collective, table_.ranks, size)));
+      column.times.push_back(timer.by_name(
+          algorithm, options_, simulator::bucket_of(table_.collective, table_.ranks, size)));
     const std::string& first = column.times.front().all_reduce;
     if (std::ranges::count(column.times, first, &simulator::AllReduceTime::all_reduce) ==
         std::ssize(column.times))
@@ -176,7 +171,8 @@ class Columns {
     TimedColumn column{.name = name, .as = as};
     AllReduceTimer& timer = as == TimedAs::asked ? timer_ : beside_;
     for (const Bytes size : table_.sizes)
-      column.times.push_back(timer.by_nccl(of, bucket_of(table_.collective, table_.ranks, size)));
+      column.times.push_back(
+          timer.by_nccl(of, simulator::bucket_of(table_.collective, table_.ranks, size)));
     table_.nccl_version = timer.nccl_model().tables().version;
     table_.columns.push_back(std::move(column));
   }
@@ -184,8 +180,8 @@ class Columns {
   void add_curve(models::Library library) {
     TimedColumn column{.name = fmt::format("{} curve", name(library)), .as = TimedAs::library};
     for (const Bytes size : table_.sizes) {
-      auto time = timer_.by_curve(library, bucket_of(table_.collective, table_.ranks, size),
-                                  table_.collective);
+      auto time = timer_.by_curve(
+          library, simulator::bucket_of(table_.collective, table_.ranks, size), table_.collective);
       if (!time) return;
       column.times.push_back(*std::move(time));
     }

@@ -14,6 +14,7 @@
 #include "models/base/parse_units.h"
 #include "models/cluster/placement.h"
 #include "models/collective/catalogue.h"
+#include "simulator/cost/nccl_model.h"
 #include "simulator/cost/nccl_tables.h"
 #include "simulator/iteration/all_reduce_time.h"
 
@@ -102,9 +103,8 @@ Row row_of(const AllReduceRow& row, const Figure<Seconds>& ours, std::string con
   return result;
 }
 
-// A row of an all-to-all has the bytes of one rank's buffer.
 Bytes bucket_of(const AllReduceRow& row) {
-  return (row.collective == models::Collective::all_to_all ? row.ranks : 1) * Bytes{row.bytes};
+  return simulator::bucket_of(row.collective, row.ranks, Bytes{row.bytes});
 }
 
 std::vector<simulator::MeasuredAllReduce> measured_of(const Sweep& sweep) {

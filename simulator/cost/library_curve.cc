@@ -60,10 +60,7 @@ Growth alpha_growth(int from, int to) {
 }
 
 Growth beta_growth(models::Collective collective, int from, int to) {
-  const auto moved = [&](int ranks) {
-    return bus_bandwidth(collective, ranks, Bytes{1}, Seconds{1}).value();
-  };
-  const double factor = moved(to) / moved(from);
+  const double factor = bus_factor(collective, to) / bus_factor(collective, from);
   return {factor, std::min(1.0, factor), std::max(1.0, factor)};
 }
 

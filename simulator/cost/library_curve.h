@@ -3,8 +3,8 @@
 //
 // A curve is used at its own ranks as it is. For other ranks its alpha is multiplied by the ratio
 // of log2(p), and its beta by that of (p - 1) / p (1 for broadcast and reduce): both grow so in
-// halving-doubling, the least that an all-reduce takes (Thakur 2005). A library may do worse, or change its algorithm, so the
-// interval spans what alpha would be without any growth and with that of a ring, p - 1.
+// halving-doubling, the least that an all-reduce takes (Thakur 2005). A library may do worse, or
+// change its algorithm, so the interval spans what alpha would be without any growth and with that of a ring, p - 1.
 //
 // Between the sizes that were measured, the pieces of the curve say the time. Beyond the smallest
 // and the largest, the outermost piece goes on, and the interval widens: by the misfit of the fit

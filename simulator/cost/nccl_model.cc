@@ -369,7 +369,7 @@ double NcclModel::node_step_us(NcclAlgorithm algorithm, NcclProtocol protocol) c
 
 double NcclModel::network_step_us(NcclAlgorithm algorithm, NcclProtocol protocol) const {
   const bool as_tree = tables_.latency.one_rank_a_node_as_tree && ranks_ == nodes_;
-  const double told = (protocol == NcclProtocol::simple ? 2 : 1) * told_latency_.value() / micro;
+  const double told = told_latency(protocol).value() / micro;
   return told + tables_.network_latency_us[to_size(as_tree ? NcclAlgorithm::tree : algorithm)]
                                           [to_size(protocol)];
 }
@@ -485,9 +485,21 @@ int NcclModel::channels(NcclAlgorithm algorithm, NcclProtocol protocol, Bytes by
   return static_cast<int>(std::clamp<double>(fed, 1, std::max(1, communicator_channels_)));
 }
 
-BytesPerSecond bus_bandwidth(models::Collective collective, int ranks, Bytes bytes, Seconds time) {
-  if (is_rooted(collective)) return bytes / time;
-  return (collective == Collective::all_reduce ? 2.0 : 1.0) * (ranks - 1) / ranks * bytes / time;
+double bus_factor(Collective collective, int ranks) {
+  if (is_rooted(collective)) return 1;
+  return (collective == Collective::all_reduce ? 2.0 : 1.0) * (ranks - 1) / ranks;
+}
+
+Bytes bucket_of(Collective collective, int ranks, Bytes counted) {
+  return collective == Collective::all_to_all ? ranks * counted : counted;
+}
+
+Bytes counted_of(Collective collective, int ranks, Bytes bucket) {
+  return collective == Collective::all_to_all ? bucket / ranks : bucket;
+}
+
+BytesPerSecond bus_bandwidth(Collective collective, int ranks, Bytes bytes, Seconds time) {
+  return bus_factor(collective, ranks) * bytes / time;
 }
 
 std::string described_capability(int capability) {

@@ -127,8 +127,11 @@ class NcclModel {
   [[nodiscard]] const NcclTables& tables() const { return tables_; }
   [[nodiscard]] int ranks() const { return ranks_; }
   [[nodiscard]] models::Collective collective() const { return collective_; }
-  // What the network's plugin tells NCCL of a step; 0 on one node.
-  [[nodiscard]] Seconds told_latency() const { return told_latency_; }
+  // What NCCL adds to a step over the network because the network's plugin tells it so: twice with Simple,
+  // nothing on one node.
+  [[nodiscard]] Seconds told_latency(NcclProtocol protocol) const {
+    return (protocol == NcclProtocol::simple ? 2 : 1) * told_latency_;
+  }
   // Nodes that have ranks, and how many the fullest of them has.
   [[nodiscard]] int nodes() const { return nodes_; }
   [[nodiscard]] int most_on_a_node() const { return most_on_a_node_; }
@@ -180,6 +183,14 @@ inline constexpr std::array<std::pair<NcclAlgorithm, NcclProtocol>, 6> nccl_pair
      {NcclAlgorithm::tree, NcclProtocol::ll},
      {NcclAlgorithm::tree, NcclProtocol::ll128},
      {NcclAlgorithm::tree, NcclProtocol::simple}}};
+
+// What busbw is of algbw, as nccl-tests defines it (doc/PERFORMANCE.md): what a ring sends over each of its links,
+// for each byte.
+[[nodiscard]] double bus_factor(models::Collective collective, int ranks);
+// nccl-tests counts one rank's buffer of an all-to-all, whose bucket is those of all ranks. `counted` bytes
+// as those of the bucket, and the other way round.
+[[nodiscard]] Bytes bucket_of(models::Collective collective, int ranks, Bytes counted);
+[[nodiscard]] Bytes counted_of(models::Collective collective, int ranks, Bytes bucket);
 
 // The bus bandwidth of a collective that takes `time`, as nccl-tests defines it (src/*.cu): of `bytes` as its
 // column `size` has them, those of a rank's buffer before an all-to-all, and else of the whole bucket.

@@ -79,7 +79,8 @@ std::optional<NcclNvls> nccl_nvls(const NcclModel& model, const models::Cluster&
     const double most = nodes == 2 ? switches.most_two_nodes : switches.most_more_nodes;
     nvls.inter_gbps = std::min((nodes == 2 ? 2 : 1) * nvls.network_gbps, most);
     nvls.network_steps = 2 * std::ilogb(nodes);
-    nvls.latency += nvls.network_steps * (nccl_nvls_network_step + 2 * model.told_latency());
+    nvls.latency +=
+        nvls.network_steps * (nccl_nvls_network_step + model.told_latency(NcclProtocol::simple));
     if (nvls.network_gbps == 0) return std::nullopt;
   }
   if (through_switch == 0) return std::nullopt;

@@ -15,9 +15,8 @@ std::optional<NcclPat> nccl_pat(const NcclModel& model) {
   const bool has_pat = model.collective() == Collective::all_gather ||
                        model.collective() == Collective::reduce_scatter;
   if (!pat || !has_pat || model.ranks() == 1 || model.nodes() != model.ranks()) return std::nullopt;
-  // With Simple NCCL counts what the plugin tells twice.
   const double step_us =
-      2 * model.told_latency().value() / micro +
+      model.told_latency(NcclProtocol::simple).value() / micro +
       model.tables()
           .network_latency_us[to_size(NcclAlgorithm::tree)][to_size(NcclProtocol::simple)];
   const NcclGraph& graph = model.graph(NcclAlgorithm::tree);

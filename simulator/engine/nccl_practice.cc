@@ -69,7 +69,8 @@ std::optional<Seconds> library_step(const models::Cluster& cluster, NcclProtocol
   return step + (protocol == NcclProtocol::simple ? nccl_efa_completion : Seconds{0});
 }
 
-// What a plugin tells NCCL decides what it chooses, and not how long that takes.
+// The cluster without what its network's plugin tells NCCL, which decides what NCCL chooses, and not how long
+// that takes.
 models::Cluster untold(models::Cluster cluster) {
   cluster.nic.told_latency = Seconds{0};
   return cluster;

@@ -33,8 +33,9 @@
 // busiest link.
 //
 // An all-to-all is a group of sends and receives, and its time has no model in NCCL. It takes the base and one
-// step, of LL for messages up to nccl_most_sent_by_ll and else of Simple, each times the factor, and then what the busiest link carries: a GPU's port (g-1)/p of the
-// rank's buffer to the others of its node, at the rate that an exchange among them has in our engines, or
+// step, of LL for messages up to nccl_most_sent_by_ll and else of Simple, each times the factor, and
+// then what the busiest link carries: a GPU's port (g-1)/p of the rank's buffer to the others of its node,
+// at the rate that an exchange among them has in our engines, or
 // the links between nodes. NCCL sends to another node by the GPU beside the peer's rail (PXN), so that
 // NICs carry equal shares.
 //

@@ -76,8 +76,7 @@ NcclRoutes nccl_routes(const CommunicationCost& cost, int ranks, models::Collect
     return {.exchange = exchange.busiest()};
   }
   Load ring(routes, nodes);
-  // The bus bandwidth counts what a ring sends to its next node.
-  const double to_next = bus_bandwidth(collective, ranks, Bytes{1}, Seconds{1}).value();
+  const double to_next = bus_factor(collective, ranks);
   for (std::size_t node = 0; node < nodes.size(); ++node)
     ring.add(node, (node + 1) % nodes.size(), to_next);
   if (collective != Collective::all_reduce) return {.ring = ring.busiest()};

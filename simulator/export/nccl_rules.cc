@@ -168,8 +168,7 @@ void add_latencies(const NcclPractice& practice, NcclConstants& constants) {
       add(nvlink ? "step nvlink" : "step pci", intra);
       // NCCL adds what the network's plugin tells.
       constexpr double micro = 1e-6;
-      const double told_us =
-          (protocol == NcclProtocol::simple ? 2 : 1) * model.told_latency().value() / micro;
+      const double told_us = model.told_latency(protocol).value() / micro;
       add("step net", std::max(0.0, tables.network_latency_us[a][p] - told_us / constants.unit));
     }
   }

@@ -33,9 +33,9 @@ double reach(Seconds stated, Seconds with_figures, double spread) {
   return std::exp(std::hypot(known, normal_reach * spread));
 }
 
-// What NCCL and nccl-tests count of a bucket: of an all-to-all the buffer of one rank.
-Bytes counted_by_nccl(models::Collective collective, int ranks, Bytes bucket) {
-  return collective == models::Collective::all_to_all ? bucket / ranks : bucket;
+// The key of its timers.
+std::string key_of(const NcclCollective& of) {
+  return fmt::format("nccl {} {}", of.only ? name(*of.only) : "", name(of.collective));
 }
 
 AllReduceTime predicted(Seconds time, Seconds low, Seconds high, Seconds latency,
@@ -155,13 +155,12 @@ AllReduceTime AllReduceTimer::by_engine(std::string_view algorithm, models::Sche
 AllReduceTime AllReduceTimer::by_nccl(NcclCollective of, Bytes bytes) {
   const auto paced = [&](const Pace& pace, const MeasuredAllReduce& measured) {
     return practice_at(pace, measured.ranks, Bound::stated, of.collective)
-        .time(counted_by_nccl(of.collective, measured.ranks, measured.bytes), of.only);
+        .time(counted_of(of.collective, measured.ranks, measured.bytes), of.only);
   };
-  Timers& timers = timers_for(
-      fmt::format("nccl {} {}", of.only ? name(*of.only) : "", name(of.collective)), paced);
+  Timers& timers = timers_for(key_of(of), paced);
   const auto parts = [&](Timers& at, Bound bound) {
     return practice(at, bound, of.collective)
-        .parts(counted_by_nccl(of.collective, request_.ranks, bytes), of.only);
+        .parts(counted_of(of.collective, request_.ranks, bytes), of.only);
   };
   return with_interval(timers, parts, described(practice(timers, Bound::stated, of.collective)));
 }
@@ -171,7 +170,7 @@ std::optional<AllReduceTime> AllReduceTimer::by_curve(models::Library library, B
   const LibraryJob job = library_job(request_.cluster, request_.ranks, request_.wire, collective);
   const auto stated = LibraryCurve::find(request_.profile, library, job, Bound::stated);
   if (!stated) return std::nullopt;
-  bytes = counted_by_nccl(collective, request_.ranks, bytes);
+  bytes = counted_of(collective, request_.ranks, bytes);
   const auto time = [&](Bound bound) {
     return LibraryCurve::find(request_.profile, library, job, bound)->time(bytes);
   };
@@ -196,7 +195,7 @@ const NcclPractice& AllReduceTimer::nccl_practice() {
   const auto paced = [&](const Pace& pace, const MeasuredAllReduce& of) {
     return practice_at(pace, of.ranks, Bound::stated).time(of.bytes);
   };
-  return practice(timers_for("nccl  all-reduce", paced), Bound::stated);
+  return practice(timers_for(key_of({}), paced), Bound::stated);
 }
 
 const NcclModel& AllReduceTimer::nccl_model() {

@@ -89,9 +89,8 @@ Seconds least_time(const MeasuredAllReduce& of, const CommunicationCost& cost,
                    models::Collective collective) {
   constexpr double margin = 2;
   if (cost.platform != nullptr) return Seconds{0};
-  // The bus bandwidth counts an all-reduce twice, as rings send it.
-  const double sent =
-      std::min(1.0, bus_bandwidth(collective, of.ranks, Bytes{1}, Seconds{1}).value());
+  // A ring sends an all-reduce almost twice, and a switch that adds up needs it once.
+  const double sent = std::min(1.0, bus_factor(collective, of.ranks));
   const Bytes bytes = sent * of.bytes;
   if (of.ranks > cost.ranks_per_node) return bytes * cost.nic.beta / (margin * cost.nics_per_node);
   const int links = cost.intra_kind == models::IntraKind::switched ? 1
