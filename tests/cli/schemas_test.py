@@ -30,7 +30,7 @@ WITHOUT_SCHEMA = {
     "sweep/1": "begins the digest of a sweep",
     "sweep_journal/1": "is a line of text",
     "lab/1": "is the report of experiments/lab",
-    "all_reduce_benchmark/1": "is of tests/benchmarks",
+    "collective_benchmark/1": "is of tests/benchmarks",
 }
 SOURCES = ("models", "simulator", "runtime", "calibration", "experiments", "cli", "tests/benchmarks")
 MEASURED = str(SOURCE / "tests" / "golden" / "imports" / "nccl_tests" / "2.13-half-two-nodes.txt")

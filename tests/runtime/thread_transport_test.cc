@@ -23,11 +23,12 @@ Memory memory_of(int value, std::size_t size) {
   return Memory(size, static_cast<std::byte>(value));
 }
 
-TransportJob job_of(int size) {
+// Ranks with a core each, or ranks that share one.
+TransportJob job_of(int size, int cores) {
   return {.name = "threads",
           .ranks = size,
-          .run = [](int ranks, int streams, Seconds patience, const TransportJob::Work& work) {
-            auto data = thread_transports(ranks, streams, patience);
+          .run = [cores](int ranks, int streams, Seconds patience, const TransportJob::Work& work) {
+            auto data = thread_transports(ranks, streams, patience, cores);
             auto control = thread_transports(ranks, 1, patience);
             test::on_ranks(ranks, [&](int rank) {
               const auto own = std::move(data[static_cast<std::size_t>(rank)]);
@@ -39,8 +40,9 @@ TransportJob job_of(int size) {
 }
 
 INSTANTIATE_TEST_SUITE_P(OfThreads, TransportContract,
-                         testing::Values(job_of(1), job_of(2), job_of(3)));
-INSTANTIATE_TEST_SUITE_P(OfThreads, TransportLossContract, testing::Values(job_of(3)));
+                         testing::Values(job_of(1, 1), job_of(2, 2), job_of(3, 3), job_of(3, 1)));
+INSTANTIATE_TEST_SUITE_P(OfThreads, TransportLossContract,
+                         testing::Values(job_of(3, 3), job_of(3, 1)));
 
 TEST(ThreadTransport, DeliversInOrderWhicheverEndComesFirst) {
   const auto transports = thread_transports(2);
@@ -94,6 +96,80 @@ TEST(ThreadTransport, NamesTheRankThatLeft) {
   transports[1]->abort();
   EXPECT_EQ(run_error_of([&] { static_cast<void>(transports[0]->post_receive(0, 1, room)); }),
             "cannot receive from rank 1: it is gone");
+}
+
+constexpr std::size_t large = 100'000;
+
+// Whichever end comes first: the receiver copies when it looks for any of its messages, and the
+// sender does not.
+TEST(ThreadTransport, TheReceiverCopiesWhatIsLarge) {
+  const auto transports = thread_transports(3, 1, Seconds{60}, 3);
+  const std::array sent{memory_of(1, large), memory_of(2, large), memory_of(3, large)};
+  std::array room{memory_of(0, large), memory_of(0, large), memory_of(0, large)};
+  Memory small = memory_of(0, 4);
+  const auto first = transports[0]->post_send(0, 2, sent[0]);
+  const auto into_first = transports[2]->post_receive(0, 0, room[0]);
+  const auto into_second = transports[2]->post_receive(0, 1, room[1]);
+  const auto second = transports[1]->post_send(0, 2, sent[1]);
+  const auto into_third = transports[2]->post_receive(0, 1, room[2]);
+  const auto never = transports[2]->post_receive(0, 1, small);
+  const auto third = transports[1]->post_send(0, 2, sent[2]);
+  EXPECT_FALSE(transports[0]->test(first));
+  EXPECT_FALSE(transports[1]->test(second));
+  EXPECT_TRUE(transports[2]->test(into_second));  // what it asks for comes before what is older
+  EXPECT_TRUE(transports[1]->test(second));
+  EXPECT_FALSE(transports[0]->test(first));
+  EXPECT_FALSE(transports[2]->test(never));  // copies the oldest
+  EXPECT_TRUE(transports[0]->test(first));
+  EXPECT_FALSE(transports[1]->test(third));
+  EXPECT_FALSE(transports[2]->test(never));
+  EXPECT_TRUE(transports[1]->test(third));
+  EXPECT_TRUE(transports[2]->test(into_first));
+  EXPECT_TRUE(transports[2]->test(into_third));
+  EXPECT_EQ(room, sent);
+}
+
+TEST(ThreadTransport, WhatIsLargeIsNotCopiedFromARankThatLeft) {
+  auto transports = thread_transports(3, 1, Seconds{60}, 3);
+  Memory sent = memory_of(1, large);
+  Memory room = memory_of(0, large);
+  const auto receive = transports[0]->post_receive(0, 1, room);
+  static_cast<void>(transports[1]->post_send(0, 0, sent));
+  transports[1].reset();
+  EXPECT_EQ(run_error_of([&] { transports[0]->wait(receive); }),
+            "cannot receive from rank 1: it is gone");
+  EXPECT_EQ(room, memory_of(0, large));
+  const auto send = transports[2]->post_send(0, 0, sent);
+  static_cast<void>(transports[0]->post_receive(0, 2, room));
+  transports[0].reset();
+  EXPECT_EQ(run_error_of([&] { transports[2]->wait(send); }), "cannot send to rank 0: it is gone");
+}
+
+// Ranks leave in the middle of large messages between all.
+TEST(ThreadTransport, RanksMayLeaveAtAnyTime) {
+  for (int round = 0; round < 100; ++round) {
+    auto transports = thread_transports(3, 1, Seconds{60}, 3);
+    test::on_ranks(3, [&](int rank) {
+      const auto own = std::move(transports[static_cast<std::size_t>(rank)]);
+      const Memory sent = memory_of(rank, large);
+      std::array room{memory_of(9, large), memory_of(9, large)};
+      try {
+        for (int i = 0; i < 3 + (round * (rank + 1)) % 7; ++i) {
+          std::vector<Transport::Request> requests;
+          for (const int offset : {1, 2})
+            requests.push_back(own->post_receive(0, (rank + offset) % 3,
+                                                 room[static_cast<std::size_t>(offset - 1)]));
+          for (const int offset : {1, 2})
+            requests.push_back(own->post_send(0, (rank + offset) % 3, sent));
+          for (const auto request : requests) own->wait(request);
+          for (const int offset : {1, 2})
+            ASSERT_EQ(room[static_cast<std::size_t>(offset - 1)],
+                      memory_of((rank + offset) % 3, large));
+        }
+      } catch (const RunError&) {
+      }
+    });
+  }
 }
 
 TEST(ThreadTransport, TellsWhoeverAsksOfAPeerThatLeft) {
