@@ -8,6 +8,8 @@
 
 #include <cstdint>
 
+#include "models/collective/schedule.h"
+
 namespace paceline::models {
 
 struct MessageSizes {
@@ -21,10 +23,15 @@ struct MessageSizes {
   std::int64_t ahead_bytes = 0;
 };
 
-// The largest message, in bytes, that an all-reduce of `bucket_bytes` over `ranks` is cut into: a
+// No message is larger: MPI counts its bytes in an int.
+inline constexpr std::int64_t most_message_bytes = std::int64_t{1} << 30;
+
+// The largest message, in bytes, that a collective on a bucket of `bucket_bytes` is cut into: a
 // quarter of a rank's part of the bucket, within the transport's sizes. A part that is cut in four
-// travels on while three quarters of it are still to come.
-[[nodiscard]] std::int64_t largest_message_bytes(std::int64_t bucket_bytes, int ranks,
+// travels on while three quarters of it are still to come. Where nothing is added or sent on, in a
+// schedule of one step that adds nothing, a transfer is one message, unless sends are held back.
+[[nodiscard]] std::int64_t largest_message_bytes(const Schedule& schedule,
+                                                 std::int64_t bucket_bytes,
                                                  const MessageSizes& sizes);
 
 }  // namespace paceline::models

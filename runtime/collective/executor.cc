@@ -24,8 +24,6 @@ namespace {
 using models::RankProgram;
 using Clock = std::chrono::steady_clock;
 
-// Messages are counted in an int by MPI.
-constexpr std::size_t most_message_bytes = std::size_t{1} << 30;
 // Receives that are posted ahead should still be in the cache when they are added. This is half of
 // a level 2 cache of 1 MiB; two messages are posted at least.
 constexpr std::size_t window_bytes = std::size_t{1} << 19;
@@ -330,7 +328,8 @@ struct Executor::State final : Token::Source {
   std::vector<Token> awaited_tokens;
 
   // The largest message of a bucket, in bytes: as asked for, or models::largest_message_bytes().
-  [[nodiscard]] std::size_t message_bytes(std::size_t bucket_bytes) const;
+  [[nodiscard]] std::int64_t message_bytes(const models::Schedule& schedule,
+                                           std::int64_t bucket_bytes) const;
   [[nodiscard]] Collective keep(const Prepared& collective) {
     prepared.push_back(collective);
     return {static_cast<std::uint32_t>(prepared.size() - 1)};
@@ -419,10 +418,13 @@ const ExecutorTraits& Executor::traits() const {
   return state_->traits;
 }
 
-std::size_t Executor::State::message_bytes(std::size_t bucket_bytes) const {
-  if (options.message_bytes > 0) return std::min(options.message_bytes, most_message_bytes);
-  return to_size(models::largest_message_bytes(static_cast<std::int64_t>(bucket_bytes),
-                                               transport.ranks(), transport.message_sizes()));
+std::int64_t Executor::State::message_bytes(const models::Schedule& schedule,
+                                            std::int64_t bucket_bytes) const {
+  if (options.message_bytes > 0) {
+    return static_cast<std::int64_t>(
+        std::min(options.message_bytes, to_size(models::most_message_bytes)));
+  }
+  return models::largest_message_bytes(schedule, bucket_bytes, transport.message_sizes());
 }
 
 void Executor::State::check_stream(int stream) const {
@@ -440,15 +442,15 @@ Collective Executor::prepare(const models::Schedule& schedule, std::int64_t elem
                      "give one over as many ranks as there are");
   }
   state_->check_stream(stream);
-  const std::size_t message_bytes = state_->message_bytes(to_size(elements) * bytes_of(wire));
-  const auto message_elements =
-      static_cast<std::int64_t>(std::max<std::size_t>(1, message_bytes / bytes_of(wire)));
+  const auto element_bytes = static_cast<std::int64_t>(bytes_of(wire));
+  const std::int64_t message_elements = std::max<std::int64_t>(
+      1, state_->message_bytes(schedule, elements * element_bytes) / element_bytes);
   const std::int64_t ahead_bytes =
       state_->options.ahead_bytes.value_or(transport.message_sizes().ahead_bytes);
   const models::RankProgramOptions cut{
       .message_elements = message_elements,
-      .window_elements = static_cast<std::int64_t>(window_bytes / bytes_of(wire)),
-      .ahead_elements = ahead_bytes / static_cast<std::int64_t>(bytes_of(wire))};
+      .window_elements = static_cast<std::int64_t>(window_bytes) / element_bytes,
+      .ahead_elements = ahead_bytes / element_bytes};
   Run& made = state_->runs.emplace_back(compile(schedule, transport.rank(), elements, wire, cut),
                                         wire, stream);
   Lane& lane = state_->lanes[to_size(stream)];

@@ -16,7 +16,7 @@ MatchedPrograms match_programs(const models::Schedule& schedule, std::int64_t by
   // Nor does the wire type, which only decides how sums are rounded.
   const models::RankProgramOptions options{
       .message_elements = std::max<std::int64_t>(
-          1, models::largest_message_bytes(bytes, ranks, sizes) / element_bytes),
+          1, models::largest_message_bytes(schedule, bytes, sizes) / element_bytes),
       .window_elements = 1,
       .ahead_elements = sizes.ahead_bytes / element_bytes};
   const std::int64_t elements = (bytes + element_bytes - 1) / element_bytes;

@@ -322,7 +322,7 @@ Collective NcclExecutor::prepare(const models::Schedule& schedule, std::int64_t 
   const std::int64_t message_bytes =
       state_->options.message_bytes > 0
           ? static_cast<std::int64_t>(state_->options.message_bytes)
-          : models::largest_message_bytes(elements * bytes, traits.ranks, message_sizes);
+          : models::largest_message_bytes(schedule, elements * bytes, message_sizes);
   StreamProgram program = compile_for_streams(schedule, traits.rank, elements, wire,
                                               std::max<std::int64_t>(1, message_bytes / bytes));
   return state_->guarded([&] {
