@@ -43,7 +43,7 @@ INSTANTIATE_TEST_SUITE_P(OfMpi, TransportContract,
                              }}));
 
 void check_all(const std::vector<Case>& cases, const ExecutorOptions& options) {
-  test::check_all_reduces({.channel = *channel, .transport = *job}, cases, options);
+  test::check_collectives({.channel = *channel, .transport = *job}, cases, options);
 }
 
 TEST(MpiExecutor, TheSizeOfMessagesDoesNotChangeTheSum) {

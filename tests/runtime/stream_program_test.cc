@@ -51,9 +51,9 @@ constexpr std::int64_t one_message = std::int64_t{1} << 40;
 
 class StreamProgramOf : public testing::TestWithParam<int> {};
 
-TEST_P(StreamProgramOf, EveryScheduleIsTheSumWithTheExecutorsBits) {
+TEST_P(StreamProgramOf, EveryScheduleLeavesTheExecutorsBits) {
   const std::vector<Case> cases = test::cases_of_catalogue(GetParam());
-  const std::vector<Bucket> expected = test::executor_results(cases);
+  const std::vector<std::vector<Bucket>> expected = test::executor_results(cases);
   std::uint64_t seed = 0;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const Case& c = cases[i];
@@ -63,7 +63,7 @@ TEST_P(StreamProgramOf, EveryScheduleIsTheSumWithTheExecutorsBits) {
       const std::vector<Bucket> buckets =
           results(c, c.elements == 1000 && message == 5 ? 64 : message, sends, seed);
       ASSERT_FALSE(buckets.empty()) << test::described(c) << " is stuck";
-      for (const Bucket& bucket : buckets) ASSERT_EQ(bucket, expected[i]) << test::described(c);
+      ASSERT_EQ(buckets, expected[i]) << test::described(c);
     }
   }
 }

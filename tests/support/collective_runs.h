@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "models/base/random.h"
+#include "models/base/to_size.h"
 #include "models/collective/enumerate.h"
 #include "models/collective/schedule.h"
 #include "runtime/collective/sequential_executor.h"
@@ -89,6 +90,7 @@ struct Case {
   std::int64_t elements = 0;
   NumberType type = NumberType::fp32;
   std::uint64_t seed = 1;
+  models::Collective collective = models::Collective::all_reduce;
 };
 
 inline std::string described(const Case& c) {
@@ -100,19 +102,19 @@ inline Bucket bucket_of(const Case& c, int rank) {
   return bucket_of(drawn_values(c.seed, rank, c.elements), c.type);
 }
 
-// Every all-reduce of the catalogue with all its options, for small sizes. For every type, or with
+// Every collective of the catalogue with all its options, for small sizes. For every type, or with
 // more than 8 ranks, where the schedules are many, for the types in turn.
 inline std::vector<Case> cases_of_catalogue(int p) {
   std::vector<Case> cases;
   std::uint64_t seed = 1;
-  for (const models::CollectiveAlgorithm& algorithm : models::all_reduce_catalogue()) {
+  for (const models::CollectiveAlgorithm& algorithm : models::collective_catalogue()) {
     for (const models::ScheduleOptions& options : option_sets(algorithm, p)) {
       for (const std::int64_t elements : {0, 1, p - 1, 13, 1000}) {
         const NumberType turn = types[++seed % 3];
         for (const NumberType type : types) {
           if (p > 8 && type != turn) continue;
           cases.push_back({models::described(algorithm.name, options), algorithm.build(options),
-                           elements, type, seed});
+                           elements, type, seed, algorithm.collective});
         }
       }
     }
@@ -125,39 +127,73 @@ inline constexpr std::size_t message_sizes[] = {1, 13, 44, std::size_t{1} << 40}
 
 inline std::vector<Case> cases_in_messages(int p, std::size_t message_bytes) {
   std::vector<Case> cases;
-  for (const models::CollectiveAlgorithm& algorithm : models::all_reduce_catalogue()) {
+  for (const models::CollectiveAlgorithm& algorithm : models::collective_catalogue()) {
     for (const models::ScheduleOptions& options : option_sets(algorithm, p)) {
       cases.push_back({models::described(algorithm.name, options) + " messages of " +
                            std::to_string(message_bytes),
                        algorithm.build(options), message_bytes == 1 ? 61 : 257,
-                       types[cases.size() % 3], message_bytes + cases.size()});
+                       types[cases.size() % 3], message_bytes + cases.size(),
+                       algorithm.collective});
     }
   }
   return cases;
 }
 
-// Holds what a rank ends with against the exact sum, and in FP32 against the sequential executor.
-inline void check_sum(const Case& c, const Bucket& bucket) {
-  std::vector<double> sum(static_cast<std::size_t>(c.elements));
-  std::vector<double> magnitude(sum.size());
-  std::vector<std::vector<float>> inputs;
-  for (int r = 0; r < c.schedule.ranks(); ++r) {
-    inputs.push_back(values_of(bucket_of(c, r), c.type));
-    for (std::size_t i = 0; i < sum.size(); ++i) {
-      sum[i] += static_cast<double>(inputs.back()[i]);
-      magnitude[i] += std::abs(static_cast<double>(inputs.back()[i]));
+// What the ranks of a case end with.
+class Expected {
+ public:
+  explicit Expected(const Case& c) : case_(c), sum_(to_size(c.elements)), magnitude_(sum_.size()) {
+    for (int r = 0; r < c.schedule.ranks(); ++r) {
+      sequential_.push_back(values_of(bucket_of(c, r), c.type));
+      for (std::size_t i = 0; i < sum_.size(); ++i) {
+        sum_[i] += static_cast<double>(sequential_.back()[i]);
+        magnitude_[i] += std::abs(static_cast<double>(sequential_.back()[i]));
+      }
     }
+    runtime::execute_sequentially(c.schedule, sequential_);
   }
-  const std::vector<float> result = values_of(bucket, c.type);
-  for (std::size_t i = 0; i < sum.size(); ++i) {
-    ASSERT_LE(std::abs(static_cast<double>(result[i]) - sum[i]),
-              error_bound(c.schedule, c.type, magnitude[i]))
-        << described(c) << " element " << i << ": " << result[i] << " for " << sum[i];
+
+  // Holds a rank's result against the exact sum. Where nothing rounds to the wire type, in FP32 and
+  // where nothing is added, all of the bucket is what the sequential executor leaves.
+  void check(int rank, const Bucket& bucket) const {
+    const std::vector<float> values = values_of(bucket, case_.type);
+    const bool adds = models::reduces(case_.collective);
+    const models::Span<std::int64_t> result = sum_of(rank);
+    for (std::int64_t at = result.begin; adds && at < result.begin + result.size; ++at) {
+      const std::size_t i = to_size(at);
+      ASSERT_LE(std::abs(static_cast<double>(values[i]) - sum_[i]),
+                error_bound(case_.schedule, case_.type, magnitude_[i]))
+          << described(case_) << " rank " << rank << " element " << i << ": " << values[i]
+          << " for " << sum_[i];
+    }
+    if (!adds || case_.type == NumberType::fp32)
+      ASSERT_EQ(values, sequential_[to_size(rank)]) << described(case_) << " rank " << rank;
   }
-  if (c.type != NumberType::fp32) return;
-  runtime::execute_sequentially(c.schedule, inputs);
-  for (std::size_t i = 0; i < sum.size(); ++i)
-    ASSERT_EQ(result[i], inputs[0][i]) << described(c) << " element " << i;
+
+ private:
+  // Where a rank ends with the sum.
+  [[nodiscard]] models::Span<std::int64_t> sum_of(int rank) const {
+    const models::Span<std::int64_t> bucket{0, case_.elements};
+    if (case_.collective == models::Collective::reduce && rank > 0) return {};
+    if (case_.collective != models::Collective::reduce_scatter) return bucket;
+    return models::part(bucket, rank, case_.schedule.ranks());
+  }
+
+  const Case& case_;
+  std::vector<double> sum_;
+  std::vector<double> magnitude_;               // the sum of |x|
+  std::vector<std::vector<float>> sequential_;  // by rank
+};
+
+// Holds what all ranks end with against what they should, and all-reduces against each other.
+inline void check_results(const Case& c, const std::vector<Bucket>& buckets) {
+  const Expected expected(c);
+  for (std::size_t r = 0; r < buckets.size(); ++r) {
+    expected.check(static_cast<int>(r), buckets[r]);
+    if (c.collective == models::Collective::all_reduce)
+      ASSERT_EQ(buckets[r], buckets[0]) << described(c) << " rank " << r;
+    if (testing::Test::HasFatalFailure()) return;
+  }
 }
 
 // Runs rank(r) in a thread each. Rethrows the first error in the order of the ranks.

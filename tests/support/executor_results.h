@@ -11,20 +11,20 @@
 
 namespace paceline::test {
 
-// Rank 0's bucket after each case. The cases are of as many ranks.
-inline std::vector<Bucket> executor_results(const std::vector<Case>& cases) {
+// Each rank's bucket after each case, by case and rank. The cases are of as many ranks.
+inline std::vector<std::vector<Bucket>> executor_results(const std::vector<Case>& cases) {
   if (cases.empty()) return {};
   const int p = cases.front().schedule.ranks();
   auto transports = runtime::thread_transports(p);
-  std::vector<Bucket> buckets(cases.size());
+  std::vector<std::vector<Bucket>> buckets(cases.size(), std::vector<Bucket>(to_size(p)));
   on_ranks(p, [&](int rank) {
     const auto transport = std::move(transports[static_cast<std::size_t>(rank)]);
     runtime::Executor executor(*transport);
     for (std::size_t i = 0; i < cases.size(); ++i) {
-      Bucket bucket = bucket_of(cases[i], rank);
+      Bucket& bucket = buckets[i][to_size(rank)];
+      bucket = bucket_of(cases[i], rank);
       executor.run(executor.prepare(cases[i].schedule, cases[i].elements, cases[i].type),
                    bucket.data());
-      if (rank == 0) buckets[i] = bucket;
     }
   });
   return buckets;
