@@ -189,9 +189,8 @@ void add_time_options(Command& command, job::TimeOptions& options) {
       .value("ALGORITHM|all");
   command
       .add_option("--collective", options.collective,
-                  "What nccl and all are to time: all-reduce, all-gather, reduce-scatter, "
-                  "broadcast, reduce, "
-                  "gather, scatter or all-to-all; an algorithm of the catalogue says it itself")
+                  "What nccl and all are to time, of " + models::names_of_collectives() +
+                      "; an algorithm of the catalogue says it itself")
       .value("NAME (all-reduce)");
   command
       .add_option("--cluster", options.cluster, "Cluster: a name of the catalogue or a YAML file")

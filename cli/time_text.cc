@@ -258,7 +258,7 @@ std::string closing_text(const job::TimeTable& table, const std::string& calibra
       "{}All {}times are predicted, of one {} with nothing else in flight; {}algbw and busbw as "
       "nccl-tests defines them.\n",
       calibrated, calibrated.empty() ? "" : "other ", name(table.collective),
-      table.collective == models::Collective::all_to_all ? "sizes are of a rank's buffer; " : "");
+      simulator::is_sends_and_receives(table.collective) ? "sizes are of a rank's buffer; " : "");
 }
 
 }  // namespace

@@ -94,15 +94,53 @@ inline constexpr int max_segments = 1 << 16;
 // 1 <= s <= p.
 [[nodiscard]] Schedule parameter_server(int ranks, int servers, int first_server);
 
+// Every rank sends its part to the next in a ring (NCCL's sendrecv_perf).
+//   T = alpha + n/p beta
+[[nodiscard]] Schedule neighbour_exchange(int ranks);
+
 // All-to-all by pairwise exchange: p-1 steps, in each of which a rank sends one block of the p x p
 // blocks that make the bucket.
 //   T = (p-1)(alpha + n/p^2 beta)                                    (Thakur 2005, 3.4)
 [[nodiscard]] Schedule pairwise_all_to_all(int ranks);
+// All blocks at once, as NCCL sends them.
+//   T = alpha + (p-1)/p^2 n beta
+[[nodiscard]] Schedule direct_all_to_all(int ranks);
+// Blocks travel by way of other ranks, in ceil(log2 p) steps (Bruck 1997).
+//   T = sum over steps s of (alpha + b(s)/p^2 n beta), b(s) the numbers below p that have bit s
+[[nodiscard]] Schedule bruck_all_to_all(int ranks);
 
 // Reduce-scatter and all-gather for any p in the fewest steps (Bruck 1997).
 //   T = ceil(log2 p) alpha + (p-1)/p n beta + (p-1)/p n gamma, the last in the reduce-scatter alone
 [[nodiscard]] Schedule bruck_reduce_scatter(int ranks);
 [[nodiscard]] Schedule bruck_all_gather(int ranks);
+
+// Reduce-scatter and all-gather in as few steps, with the fewest bytes to the furthest ranks (Jeaugey
+// 2025, PAT): where a fabric is oversubscribed, less goes through it than with Bruck's.
+//   T = that of Bruck's
+[[nodiscard]] Schedule pat_reduce_scatter(int ranks);
+[[nodiscard]] Schedule pat_all_gather(int ranks);
+
+// Reduce-scatter by recursive halving and all-gather by recursive doubling (Thakur 2005, 3.3 and 3.1)
+// where p is a power of two; elsewhere Bruck's, which have as many steps.
+//   T = that of Bruck's
+[[nodiscard]] Schedule halving_reduce_scatter(int ranks);
+[[nodiscard]] Schedule doubling_all_gather(int ranks);
+
+// Reduce-scatter by a ring in each group of k, then by rings that each have one rank of every group;
+// all-gather the other way round. A rank sends no more than in one ring, and little of it leaves the
+// group. Throws InputError if k does not divide p.
+//   T = (k + p/k - 2) alpha + (p-1)/p n beta + (p-1)/p n gamma, the last in the reduce-scatter alone
+[[nodiscard]] Schedule hierarchical_reduce_scatter(int ranks, int group_size);
+[[nodiscard]] Schedule hierarchical_all_gather(int ranks, int group_size);
+
+// Broadcast down a binomial tree of the first ranks of groups of k, then down one in each group, in S
+// segments. Throws InputError if k does not divide p.
+[[nodiscard]] Schedule hierarchical_broadcast(int ranks, int group_size, int segments);
+
+// Along a chain from rank 0, or towards it, in S segments, as NCCL's rings do.
+//   T = (p + S - 2) (alpha + n/S beta + n/S gamma), the last in the reduce alone
+[[nodiscard]] Schedule chain_broadcast(int ranks, int segments);
+[[nodiscard]] Schedule chain_reduce(int ranks, int segments);
 
 // The two halves of the all-reduce by direct exchange, one step each.
 //   T = alpha + (p-1)/p n beta + (p-1)/p n gamma, the last in the reduce-scatter alone

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <ranges>
 
 #include "models/base/names.h"
 #include "models/collective/algorithms.h"
@@ -19,7 +20,7 @@ int or_default(int asked, int otherwise) {
   return asked == 0 ? otherwise : asked;
 }
 
-constexpr std::array<std::pair<Collective, std::string_view>, 8> collectives = {
+constexpr std::array<std::pair<Collective, std::string_view>, 9> collectives = {
     {{Collective::all_reduce, "all-reduce"},
      {Collective::reduce_scatter, "reduce-scatter"},
      {Collective::all_gather, "all-gather"},
@@ -27,7 +28,8 @@ constexpr std::array<std::pair<Collective, std::string_view>, 8> collectives = {
      {Collective::reduce, "reduce"},
      {Collective::gather, "gather"},
      {Collective::scatter, "scatter"},
-     {Collective::all_to_all, "all-to-all"}}};
+     {Collective::all_to_all, "all-to-all"},
+     {Collective::neighbour_exchange, "neighbour-exchange"}}};
 
 const std::array catalogue = {
     CollectiveAlgorithm{
@@ -282,6 +284,51 @@ const std::array catalogue = {
         .build = [](const Options& o) { return direct_reduce_scatter(o.ranks); },
         .closed_form = [](const Options& o) { return std::optional(direct_form(o.ranks, true)); }},
     CollectiveAlgorithm{
+        .name = "halving-reduce-scatter",
+        .summary =
+            "recursive halving, the furthest partner first; Bruck's where p is no power of two",
+        .source = "Thakur 2005, 3.3",
+        .steps = "ceil(log2 p)",
+        .bytes = "(p-1)/p n",
+        .time = "ceil(log2 p) alpha + (p-1)/p n beta + (p-1)/p n gamma",
+        .exact = "every p",
+        .collective = Collective::reduce_scatter,
+        .build = [](const Options& o) { return halving_reduce_scatter(o.ranks); },
+        .closed_form = [](const Options& o) { return std::optional(bruck_form(o.ranks, true)); }},
+    CollectiveAlgorithm{
+        .name = "pat-reduce-scatter",
+        .summary = "a binomial tree for each part, all at once; few bytes go far, and most to the "
+                   "neighbour",
+        .source = "Jeaugey 2025 (PAT, NCCL 2.23)",
+        .steps = "ceil(log2 p)",
+        .bytes = "(p-1)/p n",
+        .time = "ceil(log2 p) alpha + (p-1)/p n beta + (p-1)/p n gamma",
+        .exact = "every p",
+        .collective = Collective::reduce_scatter,
+        .build = [](const Options& o) { return pat_reduce_scatter(o.ranks); },
+        .closed_form = [](const Options& o) { return std::optional(bruck_form(o.ranks, true)); }},
+    CollectiveAlgorithm{
+        .name = "hierarchical-reduce-scatter",
+        .summary =
+            "rings inside groups, then a ring of each rank with its like in the other groups",
+        .source = "Träff & Hunold 2020; Patarasuk & Yuan 2009",
+        .steps = "k + p/k - 2",
+        .bytes = "(p-1)/p n",
+        .time = "(k + p/k - 2) alpha + (p-1)/p n beta + (p-1)/p n gamma",
+        .exact = "every p and k",
+        .collective = Collective::reduce_scatter,
+        .takes_group = true,
+        .build =
+            [](const Options& o) {
+              return hierarchical_reduce_scatter(
+                  o.ranks, or_default(o.group_size, default_row_length(o.ranks)));
+            },
+        .closed_form =
+            [](const Options& o) {
+              return std::optional(hierarchical_ring_form(
+                  o.ranks, or_default(o.group_size, default_row_length(o.ranks)), true));
+            }},
+    CollectiveAlgorithm{
         .name = "bruck-all-gather",
         .summary = "all that a rank has to a partner at twice the distance each step, for any p",
         .source = "Bruck 1997; Thakur 2005, 3.1",
@@ -304,6 +351,51 @@ const std::array catalogue = {
         .build = [](const Options& o) { return direct_all_gather(o.ranks); },
         .closed_form = [](const Options& o) { return std::optional(direct_form(o.ranks, false)); }},
     CollectiveAlgorithm{
+        .name = "doubling-all-gather",
+        .summary =
+            "recursive doubling, the nearest partner first; Bruck's where p is no power of two",
+        .source = "Thakur 2005, 3.1",
+        .steps = "ceil(log2 p)",
+        .bytes = "(p-1)/p n",
+        .time = "ceil(log2 p) alpha + (p-1)/p n beta",
+        .exact = "every p",
+        .collective = Collective::all_gather,
+        .build = [](const Options& o) { return doubling_all_gather(o.ranks); },
+        .closed_form = [](const Options& o) { return std::optional(bruck_form(o.ranks, false)); }},
+    CollectiveAlgorithm{
+        .name = "pat-all-gather",
+        .summary = "a binomial tree for each part, all at once; few bytes go far, and most to the "
+                   "neighbour",
+        .source = "Jeaugey 2025 (PAT, NCCL 2.23)",
+        .steps = "ceil(log2 p)",
+        .bytes = "(p-1)/p n",
+        .time = "ceil(log2 p) alpha + (p-1)/p n beta",
+        .exact = "every p",
+        .collective = Collective::all_gather,
+        .build = [](const Options& o) { return pat_all_gather(o.ranks); },
+        .closed_form = [](const Options& o) { return std::optional(bruck_form(o.ranks, false)); }},
+    CollectiveAlgorithm{
+        .name = "hierarchical-all-gather",
+        .summary =
+            "a ring of each rank with its like in the other groups, then rings inside groups",
+        .source = "Träff & Hunold 2020; Patarasuk & Yuan 2009",
+        .steps = "k + p/k - 2",
+        .bytes = "(p-1)/p n",
+        .time = "(k + p/k - 2) alpha + (p-1)/p n beta",
+        .exact = "every p and k",
+        .collective = Collective::all_gather,
+        .takes_group = true,
+        .build =
+            [](const Options& o) {
+              return hierarchical_all_gather(o.ranks,
+                                             or_default(o.group_size, default_row_length(o.ranks)));
+            },
+        .closed_form =
+            [](const Options& o) {
+              return std::optional(hierarchical_ring_form(
+                  o.ranks, or_default(o.group_size, default_row_length(o.ranks)), false));
+            }},
+    CollectiveAlgorithm{
         .name = "broadcast",
         .summary = "down a binomial tree, in segments",
         .source = "Thakur 2005, 3.2",
@@ -319,6 +411,49 @@ const std::array catalogue = {
             [](const Options& o) {
               return std::optional(binomial_broadcast_form(o.ranks, or_default(o.segments, 1)));
             }},
+    CollectiveAlgorithm{.name = "chain-broadcast",
+                        .summary = "along a chain of ranks, in segments",
+                        .source = "Patarasuk & Yuan 2009; NCCL's rings",
+                        .steps = "p + S - 2",
+                        .bytes = "n",
+                        .time = "(p + S - 2)(alpha + n/S beta)",
+                        .exact = "every p and S",
+                        .collective = Collective::broadcast,
+                        .takes_segments = true,
+                        .build =
+                            [](const Options& o) {
+                              return chain_broadcast(o.ranks,
+                                                     or_default(o.segments, default_tree_segments));
+                            },
+                        .closed_form =
+                            [](const Options& o) {
+                              return std::optional(chain_form(
+                                  o.ranks, or_default(o.segments, default_tree_segments), false));
+                            }},
+    CollectiveAlgorithm{.name = "hierarchical-broadcast",
+                        .summary = "down a binomial tree of the first ranks of groups, then down "
+                                   "one in each group, in segments",
+                        .source = "Karonis 2000 (MPICH-G2)",
+                        .steps = "ceil(log2 p/k) + ceil(log2 k) + 2 (S - 1)",
+                        .bytes = "the root (ceil(log2 p/k) + ceil(log2 k)) n",
+                        .time = "(ceil(log2 p/k) + ceil(log2 k) + 2 (S - 1)) alpha + (ceil(log2 "
+                                "p/k) + ceil(log2 k)) n beta",
+                        .exact = "every p, k and S, where both trees have edges",
+                        .collective = Collective::broadcast,
+                        .takes_group = true,
+                        .takes_segments = true,
+                        .build =
+                            [](const Options& o) {
+                              return hierarchical_broadcast(
+                                  o.ranks, or_default(o.group_size, default_row_length(o.ranks)),
+                                  or_default(o.segments, 1));
+                            },
+                        .closed_form =
+                            [](const Options& o) {
+                              return std::optional(hierarchical_broadcast_form(
+                                  o.ranks, or_default(o.group_size, default_row_length(o.ranks)),
+                                  or_default(o.segments, 1)));
+                            }},
     CollectiveAlgorithm{
         .name = "all-to-all",
         .summary = "pairwise exchange",
@@ -331,6 +466,42 @@ const std::array catalogue = {
         .build = [](const Options& o) { return pairwise_all_to_all(o.ranks); },
         .closed_form =
             [](const Options& o) { return std::optional(pairwise_all_to_all_form(o.ranks)); }},
+    CollectiveAlgorithm{
+        .name = "direct-all-to-all",
+        .summary = "each block straight to its rank, all at once",
+        .source = "NCCL",
+        .steps = "1",
+        .bytes = "(p-1)/p^2 n",
+        .time = "alpha + (p-1)/p^2 n beta",
+        .exact = "every p",
+        .collective = Collective::all_to_all,
+        .build = [](const Options& o) { return direct_all_to_all(o.ranks); },
+        .closed_form =
+            [](const Options& o) { return std::optional(direct_all_to_all_form(o.ranks)); }},
+    CollectiveAlgorithm{
+        .name = "bruck-all-to-all",
+        .summary = "a block goes 2^s ranks on for each bit s of the way that it has to go",
+        .source = "Bruck 1997; Thakur 2005, 3.4",
+        .steps = "ceil(log2 p)",
+        .bytes = "sum over steps s of b(s)/p^2 n, b(s) the numbers below p that have bit s",
+        .time = "ceil(log2 p) alpha + the same n beta",
+        .exact = "every p",
+        .collective = Collective::all_to_all,
+        .build = [](const Options& o) { return bruck_all_to_all(o.ranks); },
+        .closed_form =
+            [](const Options& o) { return std::optional(bruck_all_to_all_form(o.ranks)); }},
+    CollectiveAlgorithm{
+        .name = "neighbour-exchange",
+        .summary = "each rank's part to the next rank in a ring",
+        .source = "NCCL (sendrecv_perf)",
+        .steps = "1",
+        .bytes = "n/p",
+        .time = "alpha + n/p beta",
+        .exact = "every p",
+        .collective = Collective::neighbour_exchange,
+        .build = [](const Options& o) { return neighbour_exchange(o.ranks); },
+        .closed_form =
+            [](const Options& o) { return std::optional(neighbour_exchange_form(o.ranks)); }},
     CollectiveAlgorithm{
         .name = "reduce",
         .summary = "up a binomial tree, in segments",
@@ -348,6 +519,25 @@ const std::array catalogue = {
               return or_default(o.segments, 1) == 1 ? std::optional(binomial_reduce_form(o.ranks))
                                                     : std::nullopt;
             }},
+    CollectiveAlgorithm{.name = "chain-reduce",
+                        .summary = "along a chain of ranks, in segments",
+                        .source = "Patarasuk & Yuan 2009; NCCL's rings",
+                        .steps = "p + S - 2",
+                        .bytes = "every rank but the root n",
+                        .time = "(p + S - 2)(alpha + n/S beta + n/S gamma)",
+                        .exact = "every p and S",
+                        .collective = Collective::reduce,
+                        .takes_segments = true,
+                        .build =
+                            [](const Options& o) {
+                              return chain_reduce(o.ranks,
+                                                  or_default(o.segments, default_tree_segments));
+                            },
+                        .closed_form =
+                            [](const Options& o) {
+                              return std::optional(chain_form(
+                                  o.ranks, or_default(o.segments, default_tree_segments), true));
+                            }},
     CollectiveAlgorithm{
         .name = "gather",
         .summary = "up a binomial tree, whose ranks send what they have gathered",
@@ -385,6 +575,10 @@ const CollectiveAlgorithm& find(std::span<const CollectiveAlgorithm> among,
 
 std::string_view name(Collective collective) {
   return name_in(collectives, collective);
+}
+
+std::string names_of_collectives() {
+  return fmt::format("{}", fmt::join(std::views::values(collectives), ", "));
 }
 
 bool reduces(Collective collective) {

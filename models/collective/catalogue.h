@@ -16,20 +16,23 @@ namespace paceline::models {
 
 // What a collective does to the bucket of n bytes. Part r is part r of p, as part() cuts it.
 enum class Collective {
-  all_reduce,      // every rank ends with the sum
-  reduce_scatter,  // rank r ends with part r of the sum
-  all_gather,      // rank r starts with part r, and every rank ends with all parts
-  broadcast,       // every rank ends with what rank 0 has
-  reduce,          // rank 0 ends with the sum
-  gather,          // rank r starts with part r, and rank 0 ends with all parts
-  scatter,         // rank 0 starts with all parts, and rank r ends with part r
-  all_to_all,      // the bucket is a matrix of p x p blocks: rank r starts with row r and ends
-                   // with column r
+  all_reduce,          // every rank ends with the sum
+  reduce_scatter,      // rank r ends with part r of the sum
+  all_gather,          // rank r starts with part r, and every rank ends with all parts
+  broadcast,           // every rank ends with what rank 0 has
+  reduce,              // rank 0 ends with the sum
+  gather,              // rank r starts with part r, and rank 0 ends with all parts
+  scatter,             // rank 0 starts with all parts, and rank r ends with part r
+  all_to_all,          // the bucket is a matrix of p x p blocks: rank r starts with row r and ends
+                       // with column r
+  neighbour_exchange,  // rank r starts with part r, and rank r + 1 (mod p) ends with it
 };
 
 [[nodiscard]] std::string_view name(Collective collective);
 // Throws InputError that suggests the nearest name.
 [[nodiscard]] Collective collective_from_name(std::string_view text);
+// The names of all: "all-reduce, reduce-scatter, ...".
+[[nodiscard]] std::string names_of_collectives();
 // Whether it adds anything up: all-reduce, reduce-scatter and reduce.
 [[nodiscard]] bool reduces(Collective collective);
 

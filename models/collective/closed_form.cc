@@ -90,6 +90,42 @@ ClosedForm binomial_reduce_form(int ranks) {
   return {depth, depth, depth};
 }
 
+ClosedForm hierarchical_ring_form(int ranks, int group_size, bool reduces) {
+  ClosedForm form = half_ring_form(ranks, reduces);
+  form.alpha = group_size + ranks / group_size - 2;
+  return form;
+}
+
+ClosedForm hierarchical_broadcast_form(int ranks, int group_size, int segments) {
+  return binomial_broadcast_form(ranks / group_size, segments) +
+         binomial_broadcast_form(group_size, segments);
+}
+
+ClosedForm chain_form(int ranks, int segments, bool reduces) {
+  if (ranks == 1) return {};
+  const double steps = ranks + segments - 2;
+  return {steps, steps / segments, reduces ? steps / segments : 0};
+}
+
+ClosedForm neighbour_exchange_form(int ranks) {
+  if (ranks == 1) return {};
+  return {1, 1.0 / ranks, 0};
+}
+
+ClosedForm direct_all_to_all_form(int ranks) {
+  ClosedForm form = pairwise_all_to_all_form(ranks);
+  form.alpha = ranks > 1 ? 1 : 0;
+  return form;
+}
+
+ClosedForm bruck_all_to_all_form(int ranks) {
+  const double p = ranks;
+  ClosedForm form{static_cast<double>(ceil_log2(ranks)), 0, 0};
+  for (int offset = 1; offset < ranks; ++offset)
+    form.beta += std::popcount(static_cast<unsigned>(offset)) / (p * p);
+  return form;
+}
+
 ClosedForm pairwise_all_to_all_form(int ranks) {
   const double p = ranks;
   return {p - 1, (p - 1) / (p * p), 0};

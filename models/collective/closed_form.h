@@ -51,7 +51,21 @@ struct ClosedForm {
 [[nodiscard]] ClosedForm binomial_broadcast_form(int ranks, int segments);
 // (p-1)(alpha + n/p^2 beta) (Thakur 2005).
 [[nodiscard]] ClosedForm pairwise_all_to_all_form(int ranks);
-// Bruck's all-gather, and reduce-scatter, which reduces; also of gather and scatter along a binomial tree.
+// alpha + (p-1)/p^2 n beta.
+[[nodiscard]] ClosedForm direct_all_to_all_form(int ranks);
+// A message in each of ceil(log2 p) steps, with 1/p^2 of the bucket for each number below p that has
+// the step's bit (Bruck 1997).
+[[nodiscard]] ClosedForm bruck_all_to_all_form(int ranks);
+// alpha + n/p beta.
+[[nodiscard]] ClosedForm neighbour_exchange_form(int ranks);
+// (k + p/k - 2) alpha + (p-1)/p n beta, and as much gamma if it reduces.
+[[nodiscard]] ClosedForm hierarchical_ring_form(int ranks, int group_size, bool reduces);
+// Two broadcasts, one behind the other.
+[[nodiscard]] ClosedForm hierarchical_broadcast_form(int ranks, int group_size, int segments);
+// (p + S - 2)(alpha + n/S beta), and as much gamma if it reduces (Patarasuk & Yuan 2009).
+[[nodiscard]] ClosedForm chain_form(int ranks, int segments, bool reduces);
+// Bruck's all-gather, and reduce-scatter, which reduces; also of PAT, halving and doubling, and of
+// gather and scatter along a binomial tree.
 [[nodiscard]] ClosedForm bruck_form(int ranks, bool reduces);
 // One half of the all-reduce by direct exchange.
 [[nodiscard]] ClosedForm direct_form(int ranks, bool reduces);

@@ -1,6 +1,8 @@
 // Tests: tests/models/algorithms_test.cc, tests/agreement.
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "models/base/error.h"
 #include "models/collective/algorithms.h"
 #include "models/collective/catalogue.h"
@@ -44,7 +46,27 @@ Schedule bruck_all_gather(int ranks) {
 
 Schedule pairwise_all_to_all(int ranks) {
   check_rank_count(ranks);
-  return Schedule(PairwiseAllToAll{ranks});
+  return Schedule(PairwiseAllToAll{.ranks = ranks});
+}
+
+Schedule direct_all_to_all(int ranks) {
+  check_rank_count(ranks);
+  return Schedule(PairwiseAllToAll{.ranks = ranks, .at_once = std::max(1, ranks - 1)});
+}
+
+Schedule bruck_all_to_all(int ranks) {
+  check_rank_count(ranks);
+  return Schedule(BruckAllToAll{ranks});
+}
+
+Schedule pat_reduce_scatter(int ranks) {
+  check_rank_count(ranks);
+  return Schedule(PatScatter{ranks});
+}
+
+Schedule pat_all_gather(int ranks) {
+  check_rank_count(ranks);
+  return Schedule(PatGather{ranks});
 }
 
 }  // namespace paceline::models

@@ -45,6 +45,17 @@ Schedule halving_doubling_all_reduce(int ranks) {
                 sequence({Schedule(RecursiveHalving{power}), Schedule(RecursiveDoubling{power})}));
 }
 
+Schedule halving_reduce_scatter(int ranks) {
+  check_rank_count(ranks);
+  return floor_power(ranks) == ranks ? Schedule(OrderedHalving{ranks})
+                                     : bruck_reduce_scatter(ranks);
+}
+
+Schedule doubling_all_gather(int ranks) {
+  check_rank_count(ranks);
+  return floor_power(ranks) == ranks ? Schedule(OrderedDoubling{ranks}) : bruck_all_gather(ranks);
+}
+
 Schedule binary_blocks_all_reduce(int ranks) {
   check_rank_count(ranks);
   std::vector<Schedule> halvings;

@@ -59,6 +59,33 @@ Schedule hierarchical_direct_all_reduce(int ranks, int group_size) {
                    within(ranks, blocks(ranks, k), Schedule(ServerPull{k, 1}))});
 }
 
+Schedule hierarchical_reduce_scatter(int ranks, int group_size) {
+  check_rank_count(ranks);
+  check_divides(group_size, ranks);
+  const int k = group_size;
+  return sequence(
+      {within(ranks, blocks(ranks, k), Schedule(RingReduceScatter{.ranks = k, .rows = ranks / k})),
+       Schedule(RingReduceScatter{.ranks = ranks, .rings = k})});
+}
+
+Schedule hierarchical_all_gather(int ranks, int group_size) {
+  check_rank_count(ranks);
+  check_divides(group_size, ranks);
+  const int k = group_size;
+  return sequence(
+      {Schedule(RingAllGather{.ranks = ranks, .rings = k}),
+       within(ranks, blocks(ranks, k), Schedule(RingAllGather{.ranks = k, .rows = ranks / k}))});
+}
+
+Schedule hierarchical_broadcast(int ranks, int group_size, int segments) {
+  check_rank_count(ranks);
+  check_divides(group_size, ranks);
+  return sequence(
+      {within(ranks, block_masters(ranks, group_size),
+              binomial_broadcast(ranks / group_size, segments)),
+       within(ranks, blocks(ranks, group_size), binomial_broadcast(group_size, segments))});
+}
+
 Schedule torus_all_reduce(int ranks, int row_length) {
   check_rank_count(ranks);
   check_divides(row_length, ranks);

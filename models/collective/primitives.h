@@ -59,6 +59,12 @@ void for_each_arrival(const ServerPull& p, int rank, int /*step*/, Span<T> span,
     if (from != rank) receive(from, part(span, server, p.servers), false);
   }
 }
+template <class T, class F>
+void for_each_arrival(const PairwiseAllToAll& p, int rank, int step, Span<T> span, F&& receive) {
+  for_each_sender(p, rank, step, [&](int from) {
+    receive(from, detail::block(span, from, rank, p.ranks), false);
+  });
+}
 
 // Calls send(from, to, part of span, reduce) for each message of `step`, in the order of the senders'
 // ranks. Primitives in which few ranks send in a step have overloads that look at those only.

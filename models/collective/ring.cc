@@ -13,12 +13,17 @@ namespace paceline::models {
 
 Schedule ring_reduce_scatter(int ranks) {
   check_rank_count(ranks);
-  return Schedule(RingReduceScatter{ranks});
+  return Schedule(RingReduceScatter{.ranks = ranks});
 }
 
 Schedule ring_all_gather(int ranks) {
   check_rank_count(ranks);
-  return Schedule(RingAllGather{ranks});
+  return Schedule(RingAllGather{.ranks = ranks});
+}
+
+Schedule neighbour_exchange(int ranks) {
+  check_rank_count(ranks);
+  return Schedule(RingShift{ranks});
 }
 
 Schedule ring_all_reduce(int ranks) {

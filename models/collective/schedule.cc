@@ -25,6 +25,9 @@ template <class P>
 constexpr const char* primitive_name() {
   if constexpr (std::is_same_v<P, RingReduceScatter>) return "ring reduce-scatter";
   if constexpr (std::is_same_v<P, RingAllGather>) return "ring all-gather";
+  if constexpr (std::is_same_v<P, RingShift>) return "exchange with neighbours";
+  if constexpr (std::is_same_v<P, OrderedHalving>) return "recursive halving in order";
+  if constexpr (std::is_same_v<P, OrderedDoubling>) return "recursive doubling in order";
   if constexpr (std::is_same_v<P, RecursiveHalving>) return "recursive halving";
   if constexpr (std::is_same_v<P, RecursiveDoubling>) return "recursive doubling";
   if constexpr (std::is_same_v<P, ChainReduce>) return "chain reduce";
@@ -41,6 +44,9 @@ constexpr const char* primitive_name() {
   if constexpr (std::is_same_v<P, PairwiseAllToAll>) return "pairwise all-to-all";
   if constexpr (std::is_same_v<P, BruckGather>) return "Bruck all-gather";
   if constexpr (std::is_same_v<P, BruckScatter>) return "Bruck reduce-scatter";
+  if constexpr (std::is_same_v<P, PatGather>) return "PAT all-gather";
+  if constexpr (std::is_same_v<P, PatScatter>) return "PAT reduce-scatter";
+  if constexpr (std::is_same_v<P, BruckAllToAll>) return "Bruck all-to-all";
   if constexpr (std::is_same_v<P, BinomialGather>) return "binomial gather";
   if constexpr (std::is_same_v<P, BinomialScatter>) return "binomial scatter";
   if constexpr (std::is_same_v<P, PointToPoint>) return "point to point";
@@ -56,25 +62,34 @@ bool is_defined(const ScheduleNode& node) {
   const auto joins = [](const auto& p) {
     return is_power(p.large) && is_power(p.small) && p.small < p.large;
   };
+  const auto divides = [](const auto& p) {
+    return p.ranks >= 1 && p.rings >= 1 && p.ranks % p.rings == 0 && p.rows >= 1;
+  };
   const auto serves = [](const auto& p) { return p.servers >= 1 && p.servers <= p.ranks; };
-  return std::visit(Overload{[](const RecursiveHalving& p) { return is_power(p.ranks); },
-                             [](const RecursiveDoubling& p) { return is_power(p.ranks); },
-                             [](const RecursiveExchange& p) { return is_power(p.ranks); },
-                             [&](const BlockFold& p) { return joins(p); },
-                             [&](const BlockUnfold& p) { return joins(p); },
-                             [&](const ServerPush& p) { return serves(p); },
-                             [&](const ServerPull& p) { return serves(p); },
-                             [](const PointToPoint& p) {
-                               return p.from != p.to && std::min(p.from, p.to) >= 0 &&
-                                      std::max(p.from, p.to) < p.ranks;
-                             },
-                             [](const auto& p) {
-                               if constexpr (requires { models::steps(p); })
-                                 return models::ranks(p) >= 1;
-                               else
-                                 return true;
-                             }},
-                    node);
+  return std::visit(
+      Overload{[](const RecursiveHalving& p) { return is_power(p.ranks); },
+               [](const RecursiveDoubling& p) { return is_power(p.ranks); },
+               [](const OrderedHalving& p) { return is_power(p.ranks); },
+               [](const OrderedDoubling& p) { return is_power(p.ranks); },
+               [&](const RingReduceScatter& p) { return divides(p); },
+               [&](const RingAllGather& p) { return divides(p); },
+               [](const PairwiseAllToAll& p) { return p.ranks >= 1 && p.at_once >= 1; },
+               [](const RecursiveExchange& p) { return is_power(p.ranks); },
+               [&](const BlockFold& p) { return joins(p); },
+               [&](const BlockUnfold& p) { return joins(p); },
+               [&](const ServerPush& p) { return serves(p); },
+               [&](const ServerPull& p) { return serves(p); },
+               [](const PointToPoint& p) {
+                 return p.from != p.to && std::min(p.from, p.to) >= 0 &&
+                        std::max(p.from, p.to) < p.ranks;
+               },
+               [](const auto& p) {
+                 if constexpr (requires { models::steps(p); })
+                   return models::ranks(p) >= 1;
+                 else
+                   return true;
+               }},
+      node);
 }
 
 int ranks_of(const ScheduleNode& node) {

@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -136,13 +137,17 @@ struct Renumbered {
 // What a schedule is: one of a closed set of primitives and combinators. Readers use std::visit,
 // with a branch for each combinator and one for all other alternatives, the primitives.
 struct ScheduleNode
-    : std::variant<RingReduceScatter, RingAllGather, RecursiveHalving, RecursiveDoubling,
-                   RecursiveExchange, BlockFold, BlockUnfold, ChainReduce, ChainBroadcast,
-                   BinomialReduce, BinomialBroadcast, BinaryTreeReduce, BinaryTreeBroadcast,
-                   PointToPoint, ServerPush, ServerPull, PairwiseAllToAll, BruckGather,
-                   BruckScatter, BinomialGather, BinomialScatter, Sequence, Within, OnPart,
-                   Parallel, Pipelined, Renumbered> {
+    : std::variant<RingReduceScatter, RingAllGather, RingShift, RecursiveHalving, RecursiveDoubling,
+                   OrderedHalving, OrderedDoubling, RecursiveExchange, BlockFold, BlockUnfold,
+                   ChainReduce, ChainBroadcast, BinomialReduce, BinomialBroadcast, BinaryTreeReduce,
+                   BinaryTreeBroadcast, PointToPoint, ServerPush, ServerPull, PairwiseAllToAll,
+                   BruckGather, BruckScatter, PatGather, PatScatter, BruckAllToAll, BinomialGather,
+                   BinomialScatter, Sequence, Within, OnPart, Parallel, Pipelined, Renumbered> {
   using variant::variant;
 };
+
+// Whether a node is of one of some kinds.
+template <class Node, class... Kinds>
+inline constexpr bool is_one_of = (std::is_same_v<Node, Kinds> || ...);
 
 }  // namespace paceline::models

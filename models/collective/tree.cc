@@ -40,6 +40,18 @@ Schedule binomial_reduce(int ranks, int segments) {
   return pipelined(segments, Schedule(BinomialReduce{ranks}));
 }
 
+Schedule chain_broadcast(int ranks, int segments) {
+  check_rank_count(ranks);
+  check_segments(segments);
+  return pipelined(segments, Schedule(ChainBroadcast{ranks}));
+}
+
+Schedule chain_reduce(int ranks, int segments) {
+  check_rank_count(ranks);
+  check_segments(segments);
+  return pipelined(segments, Schedule(ChainReduce{ranks}));
+}
+
 Schedule binomial_gather(int ranks) {
   check_rank_count(ranks);
   return Schedule(BinomialGather{ranks});

@@ -34,8 +34,12 @@ class Promise {
     if (collective == Collective::broadcast || collective == Collective::scatter)
       source_.assign(to_size(chunks), 0);
     if (collective == Collective::all_gather || collective == Collective::gather ||
-        collective == Collective::all_to_all)
+        collective == Collective::all_to_all || collective == Collective::neighbour_exchange)
       source_ = owners(bucket, ranks);
+    if (collective == Collective::neighbour_exchange) {
+      target_ = source_;
+      for (int& rank : target_) rank = (rank + 1) % ranks;
+    }
     if (collective == Collective::reduce_scatter || collective == Collective::scatter)
       target_ = owners(bucket, ranks);
     if (collective == Collective::reduce || collective == Collective::gather)

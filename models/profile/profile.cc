@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view schema = "paceline.profile/1";
 
-constexpr std::array<std::pair<CurveKind, Collective>, 8> library_kinds = {
+constexpr std::array<std::pair<CurveKind, Collective>, 9> library_kinds = {
     {{CurveKind::all_reduce, Collective::all_reduce},
      {CurveKind::reduce_scatter, Collective::reduce_scatter},
      {CurveKind::all_gather, Collective::all_gather},
@@ -28,7 +28,8 @@ constexpr std::array<std::pair<CurveKind, Collective>, 8> library_kinds = {
      {CurveKind::reduce, Collective::reduce},
      {CurveKind::gather, Collective::gather},
      {CurveKind::scatter, Collective::scatter},
-     {CurveKind::all_to_all, Collective::all_to_all}}};
+     {CurveKind::all_to_all, Collective::all_to_all},
+     {CurveKind::neighbour_exchange, Collective::neighbour_exchange}}};
 
 const std::vector<std::pair<CurveKind, std::string_view>>& curve_kinds() {
   static const auto kinds = [] {

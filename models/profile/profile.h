@@ -96,6 +96,7 @@ enum class CurveKind {
   gather,
   scatter,
   all_to_all,
+  neighbour_exchange,
 };
 
 // The kind of a collective's curves. Its bytes are those that nccl-tests counts: of a rank's buffer in an

@@ -243,11 +243,17 @@ void check_is_nccls(Collective collective) {
                    fmt::format("time {} of the catalogue", name(collective)));
 }
 
+bool is_sends_and_receives(Collective collective) {
+  return collective == Collective::all_to_all || collective == Collective::neighbour_exchange;
+}
+
 void check_has_model(Collective collective) {
   check_is_nccls(collective);
-  if (collective == Collective::all_to_all)
-    throw InputError("NCCL chooses no algorithm for an all-to-all, which is sends and receives",
-                     "paceline time nccl --collective all-to-all times them");
+  if (is_sends_and_receives(collective))
+    throw InputError(
+        fmt::format("NCCL chooses no algorithm for {}, which is sends and receives",
+                    name(collective)),
+        fmt::format("paceline time nccl --collective {} times them", name(collective)));
 }
 
 std::string described(const NcclTables& tables) {
@@ -310,7 +316,7 @@ NcclModel::NcclModel(NcclTables tables, const models::Cluster& cluster, int rank
       communicator_channels_ < search.recopied_below)
     communicator_channels_ *= 2;
 
-  if (collective_ == Collective::all_to_all) return;
+  if (is_sends_and_receives(collective_)) return;
   for (const NcclAlgorithm algorithm : nccl_algorithms) {
     const bool is_ring = algorithm == NcclAlgorithm::ring;
     if (!is_ring && collective_ != Collective::all_reduce) continue;
@@ -486,16 +492,16 @@ int NcclModel::channels(NcclAlgorithm algorithm, NcclProtocol protocol, Bytes by
 }
 
 double bus_factor(Collective collective, int ranks) {
-  if (is_rooted(collective)) return 1;
+  if (is_rooted(collective) || collective == Collective::neighbour_exchange) return 1;
   return (collective == Collective::all_reduce ? 2.0 : 1.0) * (ranks - 1) / ranks;
 }
 
 Bytes bucket_of(Collective collective, int ranks, Bytes counted) {
-  return collective == Collective::all_to_all ? ranks * counted : counted;
+  return is_sends_and_receives(collective) ? ranks * counted : counted;
 }
 
 Bytes counted_of(Collective collective, int ranks, Bytes bucket) {
-  return collective == Collective::all_to_all ? bucket / ranks : bucket;
+  return is_sends_and_receives(collective) ? bucket / ranks : bucket;
 }
 
 BytesPerSecond bus_bandwidth(Collective collective, int ranks, Bytes bytes, Seconds time) {

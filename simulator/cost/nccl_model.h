@@ -68,6 +68,9 @@ void check_runs_nccl(const models::Device& device);
 [[nodiscard]] bool is_nccls(models::Collective collective);
 // Throws InputError unless it has.
 void check_is_nccls(models::Collective collective);
+// Whether NCCL's users make it of sends and receives, for which NCCL chooses no algorithm. Its size is
+// that of a rank's buffer, and not of what all ranks have together.
+[[nodiscard]] bool is_sends_and_receives(models::Collective collective);
 // Throws InputError unless NCCL's model knows it: all of these but all-to-all.
 void check_has_model(models::Collective collective);
 

@@ -29,19 +29,18 @@ MessageCount times(double factor, MessageCount count) {
 template <class Primitive>
 double messages_of(const Primitive& p) {
   const double ranks = models::ranks(p);
-  if constexpr (std::is_same_v<Primitive, ChainReduce> ||
-                std::is_same_v<Primitive, ChainBroadcast> ||
-                std::is_same_v<Primitive, BinomialReduce> ||
-                std::is_same_v<Primitive, BinomialBroadcast> ||
-                std::is_same_v<Primitive, BinomialGather> ||
-                std::is_same_v<Primitive, BinomialScatter> ||
-                std::is_same_v<Primitive, BinaryTreeReduce> ||
-                std::is_same_v<Primitive, BinaryTreeBroadcast>) {
+  if constexpr (is_one_of<Primitive, ChainReduce, ChainBroadcast, BinomialReduce, BinomialBroadcast,
+                          BinomialGather, BinomialScatter, BinaryTreeReduce, BinaryTreeBroadcast>) {
     return ranks - 1;  // each rank but the root has one parent
+  } else if constexpr (is_one_of<Primitive, RingReduceScatter, RingAllGather>) {
+    return ranks * models::steps(p) * p.rows;
+  } else if constexpr (is_one_of<Primitive, PairwiseAllToAll, PatGather, PatScatter>) {
+    return ranks * (ranks - 1);  // every rank sends each other a block, or gets a part of each
+  } else if constexpr (std::is_same_v<Primitive, BruckAllToAll>) {
+    return ranks * ranks / 2 * models::steps(p);  // at most half of the blocks in each step
   } else if constexpr (std::is_same_v<Primitive, PointToPoint>) {
     return 1;
-  } else if constexpr (std::is_same_v<Primitive, ServerPush> ||
-                       std::is_same_v<Primitive, ServerPull>) {
+  } else if constexpr (is_one_of<Primitive, ServerPush, ServerPull>) {
     return p.servers * (ranks - 1);
   } else {
     return ranks * models::steps(p);  // every rank sends one message in each step
@@ -65,8 +64,7 @@ MessageCount message_count(const Schedule& schedule) {
           return {node.segments * all, std::min(node.segments, node.inner.steps()) * all};
         } else {
           const double all = messages_of(node);
-          const bool is_ring =
-              std::is_same_v<Node, RingReduceScatter> || std::is_same_v<Node, RingAllGather>;
+          const bool is_ring = is_one_of<Node, RingReduceScatter, RingAllGather>;
           return {all, is_ring && models::steps(node) > 0 ? all / models::steps(node) : all};
         }
       },

@@ -4,7 +4,7 @@
 // IMPLEMENTATION. By structure, with M the modulus and q the ranks of a (sub)schedule:
 //  - M = q labels every rank apart: equitable.
 //  - What commutes with the rotation r -> r + M mod q is equitable, because the orbits of that are the
-//    labels mod M: rings and pairwise exchange for any M, servers for multiples of q/s, blocks of k
+//    labels mod M: rings, dissemination and pairwise exchange for any M, servers for multiples of q/s, blocks of k
 //    for multiples of k, interleaved groups k apart for M = k M' if their inner schedule commutes
 //    with rotation by M'. A renumbering i -> m i + o turns rotation by M into rotation by M/m mod
 //    q, which generates the same group, because m is coprime to q.
@@ -105,9 +105,8 @@ bool is_translated(const Schedule& schedule, int by) {
         } else if constexpr (std::is_same_v<Node, ServerPush> || std::is_same_v<Node, ServerPull>) {
           return servers_are_translated(node, by);
         } else {
-          return std::is_same_v<Node, RingReduceScatter> || std::is_same_v<Node, RingAllGather> ||
-                 std::is_same_v<Node, PairwiseAllToAll> || std::is_same_v<Node, BruckGather> ||
-                 std::is_same_v<Node, BruckScatter>;
+          return is_one_of<Node, RingReduceScatter, RingAllGather, RingShift, PairwiseAllToAll,
+                           BruckGather, BruckScatter, PatGather, PatScatter, BruckAllToAll>;
         }
       },
       schedule.node());
@@ -149,9 +148,8 @@ bool is_equitable(const Schedule& schedule, int modulus) {
           return equitable_groups(node, modulus);
         } else if constexpr (std::is_same_v<Node, OnPart> || std::is_same_v<Node, Pipelined>) {
           return is_equitable(node.inner, modulus);
-        } else if constexpr (std::is_same_v<Node, RecursiveHalving> ||
-                             std::is_same_v<Node, RecursiveDoubling> ||
-                             std::is_same_v<Node, RecursiveExchange>) {
+        } else if constexpr (is_one_of<Node, RecursiveHalving, RecursiveDoubling, OrderedHalving,
+                                       OrderedDoubling, RecursiveExchange>) {
           return true;
         } else {
           return is_translated(schedule, modulus);

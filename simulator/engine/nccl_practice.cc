@@ -40,13 +40,20 @@ BytesPerSecond ring_bus_bandwidth(const CommunicationCost& cost, int ranks) {
                              models::Collective::all_reduce);
 }
 
-// The time of a byte of a rank's buffer in an all-to-all.
-SecondsPerByte exchange_time(const CommunicationCost& cost, int ranks, int on_a_node) {
-  const SecondsPerByte between = nccl_routes(cost, ranks, models::Collective::all_to_all).exchange;
+// The time of a byte of a rank's buffer in sends and receives.
+SecondsPerByte exchange_time(const CommunicationCost& cost, int ranks, int on_a_node,
+                             models::Collective collective) {
+  const SecondsPerByte between = nccl_routes(cost, ranks, collective).exchange;
   if (on_a_node == 1) return between;
+  if (collective == models::Collective::neighbour_exchange) {
+    const BytesPerSecond port = bandwidth_on_a_node(
+        cost, {"neighbour-exchange", {.ranks = on_a_node}, models::neighbour_exchange(on_a_node)},
+        collective, on_a_node);
+    return std::max(between, 1.0 / port);
+  }
   const BytesPerSecond port = bandwidth_on_a_node(
       cost, {"all-to-all", {.ranks = on_a_node}, models::pairwise_all_to_all(on_a_node)},
-      models::Collective::all_to_all, on_a_node);
+      collective, on_a_node);
   return std::max(between, (on_a_node - 1.0) / ranks / port);
 }
 
@@ -145,12 +152,12 @@ NcclPractice::NcclPractice(const NcclTables& tables, const models::Cluster& clus
       slowed_(with_practical_latencies(tables, cluster, bound, pace), untold(cluster), ranks,
               collective) {
   if (const auto pat = nccl_pat(model_)) pat_ = {.own = *pat, .slowed = *nccl_pat(slowed_)};
-  if (collective == models::Collective::all_to_all) exchange_ = SecondsPerByte{0};
+  if (is_sends_and_receives(collective)) exchange_ = SecondsPerByte{0};
   // The hosts of a platform have links of their own, and no node around them.
   if (ranks == 1 || cluster.platform != nullptr) return;
   const int on_a_node = model_.most_on_a_node();
-  if (collective == models::Collective::all_to_all) {
-    exchange_ = exchange_time(cost, ranks, on_a_node);
+  if (is_sends_and_receives(collective)) {
+    exchange_ = exchange_time(cost, ranks, on_a_node, collective);
     return;
   }
   const NcclRoutes routes = nccl_routes(cost, ranks, collective);
@@ -201,8 +208,10 @@ double NcclPractice::tree_correction(Bytes bytes) const {
 
 NcclTime NcclPractice::parts(Bytes bytes, std::optional<NcclAlgorithm> only) const {
   if (exchange_ && ranks() > 1) {
+    const bool is_all_to_all = model_.collective() == models::Collective::all_to_all;
+    const Bytes message = is_all_to_all ? bytes / ranks() : bytes;
     const NcclProtocol protocol =
-        bytes / ranks() <= nccl_most_sent_by_ll ? NcclProtocol::ll : NcclProtocol::simple;
+        message <= nccl_most_sent_by_ll ? NcclProtocol::ll : NcclProtocol::simple;
     return {slowed_.message_latency(protocol), bytes * *exchange_};
   }
   const std::optional<NcclChoice> choice = model_.choice(bytes, only);
@@ -263,7 +272,7 @@ double NcclPractice::eta(NcclAlgorithm algorithm) const {
 }
 
 std::string described(const NcclPractice& practice) {
-  if (practice.model().collective() == models::Collective::all_to_all)
+  if (is_sends_and_receives(practice.model().collective()))
     return fmt::format(
         "sends and receives of NCCL {}, at the links' rates and at latencies as measured",
         practice.model().tables().version);

@@ -37,6 +37,15 @@ class Load {
     }
   }
 
+  // Each byte goes from one rank to another.
+  void add_message(int from, int to) {
+    routes_.path(from, to, path_);
+    for (const int link : path_) {
+      double& carried = carried_[to_size(link)];
+      carried = routes_.is_shared(link) ? carried + 1 : 1;
+    }
+  }
+
   [[nodiscard]] SecondsPerByte busiest() const {
     double most_s = 0;
     for (int link = 0; link < routes_.links(); ++link) {
@@ -73,6 +82,11 @@ NcclRoutes nccl_routes(const CommunicationCost& cost, int ranks, models::Collect
           exchange.add(from, to,
                        static_cast<double>(nodes[from].size() * nodes[to].size()) / ranks);
     }
+    return {.exchange = exchange.busiest()};
+  }
+  if (collective == Collective::neighbour_exchange) {
+    Load exchange(routes, nodes);
+    for (int rank = 0; rank < ranks; ++rank) exchange.add_message(rank, (rank + 1) % ranks);
     return {.exchange = exchange.busiest()};
   }
   Load ring(routes, nodes);

@@ -7,7 +7,8 @@
 //          reduce
 //   tree   double binary, over nodes: half of each byte goes up each of the two trees, and comes down
 //          again; NVLSTree has the same between nodes
-//   exchange  all-to-all: each rank sends 1/n of its buffer to each other rank
+//   exchange  all-to-all: each rank sends 1/n of its buffer to each other rank; exchange with
+//          neighbours: all of it to the next rank
 //
 // A channel leaves a node by one of its GPUs and enters the next one by the GPU in the same place, so
 // that it stays on its rail; channels are spread over the GPUs evenly. What each link carries is added
@@ -15,6 +16,7 @@
 // uplinks, a torus, NICs of slow nodes, and any placement.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "models/base/units.h"
@@ -26,10 +28,17 @@ namespace paceline::simulator {
 struct NcclRoutes {
   SecondsPerByte ring = {};
   SecondsPerByte tree = {};      // of all-reduces alone
-  SecondsPerByte exchange = {};  // of all-to-alls alone
+  SecondsPerByte exchange = {};  // of sends and receives alone
+
+  // The time by the algorithm that needs the least.
+  [[nodiscard]] SecondsPerByte least() const {
+    return exchange > SecondsPerByte{0} ? exchange
+           : tree > SecondsPerByte{0}   ? std::min(ring, tree)
+                                        : ring;
+  }
 };
 
-// The least time that each byte takes, of a rank's buffer in an all-to-all, and else of the whole bucket. 0
+// The least time that each byte takes, of a rank's buffer in sends and receives, and else of the whole bucket. 0
 // on one node, and on a platform, whose hosts are no nodes of NCCL. O(ranks x links of a route), for an
 // all-to-all times nodes.
 [[nodiscard]] NcclRoutes nccl_routes(

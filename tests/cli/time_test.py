@@ -40,14 +40,14 @@ class Time(CommandTest):
         self.assertIn("All times are predicted", text)
 
     def test_every_collective_has_the_bus_bandwidth_of_nccl_tests(self):
-        """Sizes and factors of nccl-tests: an all-to-all counts the buffer of one rank, all others the whole bucket."""
-        factors = {"all-reduce": 2 * 15 / 16, "broadcast": 1, "reduce": 1}
-        others = ("reduce-scatter", "all-gather", "broadcast", "all-to-all", "reduce", "gather", "scatter")
+        """Sizes and factors of nccl-tests: sends and receives count the buffer of one rank, all others the whole bucket."""
+        factors = {"all-reduce": 2 * 15 / 16, "broadcast": 1, "reduce": 1, "neighbour-exchange": 1}
+        others = ("reduce-scatter", "all-gather", "broadcast", "all-to-all", "reduce", "gather", "scatter", "neighbour-exchange")
         names = [entry["name"] for entry in json.loads(run("show", "catalog", "--json").stdout)["schedules"]]
         entries = [{"name": name, "collective": next(other for other in others if name.endswith(other))} for name in names
                    if name.endswith(others) and not name.startswith("hierarchical")]
         self.assertEqual({entry["collective"] for entry in entries}, set(others))
-        self.assertEqual(len(entries), 11)
+        self.assertEqual(len(entries), 20)
         for entry in entries:
             with self.subTest(entry["name"]):
                 document = self.document(entry["name"], "--size", "64MiB")
@@ -67,24 +67,25 @@ class Time(CommandTest):
         self.assertEqual((gathered["collective"], [column["name"] for column in gathered["columns"]]), ("all-gather", ["nccl"]))
         for half, whole in zip(gathered["sizes"], reduced["sizes"]):
             self.assertLess(half["times"][0]["time_s"], whole["times"][0]["time_s"])
-        for name in ("reduce-scatter", "broadcast", "reduce", "all-to-all"):
+        for name in ("reduce-scatter", "broadcast", "reduce", "all-to-all", "neighbour-exchange"):
             text = self.done(time("nccl", "--collective", name, "--size", "1GiB"))
             self.assertIn(f"{name} nccl on h200-ndr: 16 ranks", text)
             at = self.document("nccl", "--collective", name, "--size", "1GiB")["sizes"][0]["times"][0]
             self.assertLess(at["busbw_bytes_per_s"], 800e9)
-        for name in ("all-gather", "broadcast", "all-to-all"):
+        for name in ("all-gather", "broadcast", "all-to-all", "neighbour-exchange"):
             measured = self.document("nccl", "--collective", name, "--size", "64,1GiB", "--measured", "64B=70us,1GiB=9ms")["sizes"]
             for row, time_s in zip(measured, (70e-6, 9e-3)):
                 self.assertAlmostEqual(row["times"][0]["time_s"] / time_s, 1, delta=1e-4)
         self.refused(time("nccl", "--collective", "all-gather", "--measured", "1GiB=100us"), "are faster than the links of h200-ndr")
         every = self.document("all", "--collective", "all-gather", "--size", "1MiB")
-        self.assertEqual([column["name"] for column in every["columns"]], ["all-gather", "bruck-all-gather", "direct-all-gather", "nccl"])
+        self.assertEqual([column["name"].split(" ")[0] for column in every["columns"]],
+                         ["all-gather", "bruck-all-gather", "direct-all-gather", "doubling-all-gather", "pat-all-gather", "hierarchical-all-gather", "nccl"])
         self.assertIn("every all-gather on h200-ndr", self.done(time("all", "--collective", "all-gather", "--size", "1MiB")))
         for words, problem in (
             (("nccl", "--collective", "allgather"), "--collective: unknown collective 'allgather'; did you mean 'all-gather'?"),
             (("nccl", "--collective", "gather"), "--collective: NCCL has no gather of its own; time gather of the catalogue"),
             (("nccl-tree", "--collective", "all-gather"), "--collective: NCCL has no all-gather by trees; time nccl, or an all-reduce"),
-            (("nccl-ring", "--collective", "all-to-all"), "--collective: NCCL chooses no algorithm for an all-to-all; time nccl"),
+            (("nccl-ring", "--collective", "all-to-all"), "--collective: NCCL chooses no algorithm for all-to-all; time nccl"),
             (("ring", "--collective", "all-gather"), "--collective: ring is of all-reduce; leave it out"),
             (("nccl", "--collective", ""), "--collective is empty; give it a value, or leave it out"),
         ):

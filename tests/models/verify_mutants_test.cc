@@ -110,6 +110,10 @@ Owners owners(Collective collective, int p, std::int64_t chunks, std::int64_t ch
       return {part_of(p, chunks, chunk), 0};
     case Collective::scatter:
       return {0, part_of(p, chunks, chunk)};
+    case Collective::neighbour_exchange: {
+      const int from = part_of(p, chunks, chunk);
+      return {from, from == p - 1 ? 0 : from + 1};
+    }
     case Collective::all_to_all: {
       const int row = part_of(p, chunks, chunk);
       const std::int64_t begin = chunks * row / p;

@@ -109,7 +109,7 @@ TEST(NcclCollectives, WhatNcclLacksIsRefused) {
   EXPECT_EQ(error_of([] { return nccl_collective("nccl-tree", Collective::all_gather); }),
             "NCCL has no all-gather by trees; time nccl, or an all-reduce");
   EXPECT_EQ(error_of([] { return nccl_collective("nccl-ring", Collective::all_to_all); }),
-            "NCCL chooses no algorithm for an all-to-all; time nccl");
+            "NCCL chooses no algorithm for all-to-all; time nccl");
   EXPECT_FALSE(nccl_collective("ring", Collective::all_gather));
 }
 

@@ -172,6 +172,7 @@ Form form_of(Collective collective) {
     case Collective::reduce:
     case Collective::gather:
     case Collective::scatter:
+    case Collective::neighbour_exchange:
       throw InputError(fmt::format("MSCCL has no {}", models::name(collective)),
                        "choose an all-reduce, reduce-scatter, all-gather, broadcast or all-to-all");
   }

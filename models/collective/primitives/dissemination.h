@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "models/collective/primitives/exchange.h"
 #include "models/collective/primitives/halving.h"
 #include "models/collective/primitives/ring.h"
 #include "models/collective/span.h"
@@ -24,6 +25,30 @@ struct BruckGather {
 struct BruckScatter {
   int ranks = 1;
   bool operator==(const BruckScatter&) const = default;
+};
+
+// All-gather by a binomial tree for each part, all trees at the same time, the furthest ranks first and
+// ceil(log2 q) steps (Jeaugey 2025, PAT with all parts aggregated): in step s, with d half the distance
+// before it and at first the largest power of two below q, rank r sends rank r - d the parts that it has
+// and the other has not: r + o (mod q) for the multiples o of 2d with o + d < q. Few bytes go far, and most
+// go to the neighbour. Each part is a message of its own.
+struct PatGather {
+  int ranks = 1;
+  bool operator==(const PatGather&) const = default;
+};
+
+// The reduce-scatter that undoes it, its steps in reverse.
+struct PatScatter {
+  int ranks = 1;
+  bool operator==(const PatScatter&) const = default;
+};
+
+// All-to-all in ceil(log2 q) steps (Bruck 1997): a block that is to go o ranks on goes 2^s of them in step
+// s for each bit s of o. In step s, rank r sends rank r + 2^s the blocks that are at r and have bit s left
+// to go. Each block is a message of its own: nothing is packed.
+struct BruckAllToAll {
+  int ranks = 1;
+  bool operator==(const BruckAllToAll&) const = default;
 };
 
 // Binomial tree to rank 0, the steps of BinomialReduce (Thakur 2005, section 3): ranks whose lowest set bit
@@ -52,9 +77,6 @@ constexpr void for_each_wrapped(Span<T> span, int first, int count, int of, F&& 
   const int before_end = std::min(count, of - first);
   visit(parts_from(span, first, before_end, of));
   if (before_end < count) visit(parts_from(span, 0, count - before_end, of));
-}
-[[nodiscard]] constexpr int moved_in_ring(int rank, int by, int ranks) {
-  return (rank + by) % ranks;
 }
 }  // namespace detail
 
@@ -92,6 +114,73 @@ void for_each_send(const BruckScatter& p, int rank, int step, Span<T> span, F&& 
 template <class F>
 void for_each_sender(const BruckScatter& p, int rank, int step, F&& visit) {
   visit(detail::wrapped(rank - (1 << (steps(p) - 1 - step)), p.ranks));
+}
+
+namespace detail {
+// The parts that a rank sends another at a distance: visit(span).
+template <class T, class F>
+constexpr void for_each_pat_part(Span<T> span, int rank, int distance, int ranks, F&& visit) {
+  for (int offset = 0; offset + distance < ranks; offset += 2 * distance)
+    visit(part(span, moved_in_ring(rank, offset, ranks), ranks));
+}
+}  // namespace detail
+
+[[nodiscard]] constexpr int steps(const PatGather& p) {
+  return ceil_log2(p.ranks);
+}
+[[nodiscard]] constexpr int parts(const PatGather& p) {
+  return p.ranks;
+}
+template <class T, class F>
+void for_each_send(const PatGather& p, int rank, int step, Span<T> span, F&& send) {
+  const int d = 1 << (steps(p) - 1 - step);
+  const int to = detail::wrapped(rank - d, p.ranks);
+  detail::for_each_pat_part(span, rank, d, p.ranks,
+                            [&](Span<T> message) { send(to, message, false); });
+}
+template <class F>
+void for_each_sender(const PatGather& p, int rank, int step, F&& visit) {
+  visit(detail::moved_in_ring(rank, 1 << (steps(p) - 1 - step), p.ranks));
+}
+
+[[nodiscard]] constexpr int steps(const PatScatter& p) {
+  return ceil_log2(p.ranks);
+}
+[[nodiscard]] constexpr int parts(const PatScatter& p) {
+  return p.ranks;
+}
+template <class T, class F>
+void for_each_send(const PatScatter& p, int rank, int step, Span<T> span, F&& send) {
+  const int d = 1 << step;
+  const int to = detail::moved_in_ring(rank, d, p.ranks);
+  detail::for_each_pat_part(span, to, d, p.ranks,
+                            [&](Span<T> message) { send(to, message, true); });
+}
+template <class F>
+void for_each_sender(const PatScatter& p, int rank, int step, F&& visit) {
+  visit(detail::wrapped(rank - (1 << step), p.ranks));
+}
+
+[[nodiscard]] constexpr int steps(const BruckAllToAll& p) {
+  return ceil_log2(p.ranks);
+}
+[[nodiscard]] constexpr std::int64_t parts(const BruckAllToAll& p) {
+  return std::int64_t{p.ranks} * p.ranks;
+}
+template <class T, class F>
+void for_each_send(const BruckAllToAll& p, int rank, int step, Span<T> span, F&& send) {
+  const int bit = 1 << step;
+  const int to = detail::moved_in_ring(rank, bit, p.ranks);
+  for (int offset = bit; offset < p.ranks; ++offset) {
+    if ((offset & bit) == 0) continue;
+    const int source = detail::wrapped(rank - (offset & (bit - 1)), p.ranks);
+    const int target = detail::moved_in_ring(source, offset, p.ranks);
+    send(to, detail::block(span, source, target, p.ranks), false);
+  }
+}
+template <class F>
+void for_each_sender(const BruckAllToAll& p, int rank, int step, F&& visit) {
+  visit(detail::wrapped(rank - (1 << step), p.ranks));
 }
 
 [[nodiscard]] constexpr int steps(const BinomialGather& p) {

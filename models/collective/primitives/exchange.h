@@ -1,6 +1,7 @@
 // Primitives in which every rank talks to many others directly (see primitives.h).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "models/collective/primitives/ring.h"
@@ -27,9 +28,11 @@ struct ServerPull {
 
 // All-to-all by pairwise exchange, q - 1 steps (Thakur 2005, section 3.4). The bucket is the matrix
 // of all that is exchanged, q x q blocks: rank r starts with row r and ends with column r. In step
-// s, rank r sends block (r, r + s + 1 mod q) to rank r + s + 1 mod q.
+// s, rank r sends block (r, r + s + 1 mod q) to rank r + s + 1 mod q. With `at_once` a > 1, a step
+// is a of these steps at the same time; with q - 1 it is the direct exchange.
 struct PairwiseAllToAll {
   int ranks = 1;
+  int at_once = 1;
   bool operator==(const PairwiseAllToAll&) const = default;
 };
 
@@ -89,20 +92,44 @@ void for_each_sender(const ServerPull& p, int rank, int /*step*/, F&& visit) {
   }
 }
 
+namespace detail {
+// How far the partners of a step are.
+struct Distances {
+  int least = 1;
+  int most = 0;
+};
+[[nodiscard]] constexpr Distances distances(const PairwiseAllToAll& p, int step) {
+  const int least = step * p.at_once + 1;
+  return {least, std::min(least + p.at_once, p.ranks) - 1};
+}
+template <class T>
+[[nodiscard]] constexpr Span<T> block(Span<T> span, int row, int column, int ranks) {
+  return part(part(span, row, ranks), column, ranks);
+}
+}  // namespace detail
+
 [[nodiscard]] constexpr int steps(const PairwiseAllToAll& p) {
-  return p.ranks - 1;
+  return (p.ranks - 1 + p.at_once - 1) / p.at_once;
 }
 [[nodiscard]] constexpr std::int64_t parts(const PairwiseAllToAll& p) {
   return static_cast<std::int64_t>(p.ranks) * p.ranks;
 }
 template <class T, class F>
 void for_each_send(const PairwiseAllToAll& p, int rank, int step, Span<T> span, F&& send) {
-  const int to = (rank + step + 1) % p.ranks;
-  send(to, part(part(span, rank, p.ranks), to, p.ranks), false);
+  const detail::Distances far = detail::distances(p, step);
+  for (int distance = far.least; distance <= far.most; ++distance) {
+    const int to = detail::moved_in_ring(rank, distance, p.ranks);
+    send(to, detail::block(span, rank, to, p.ranks), false);
+  }
 }
+// In the order of the senders' ranks: those below `rank` come first.
 template <class F>
 void for_each_sender(const PairwiseAllToAll& p, int rank, int step, F&& visit) {
-  visit(detail::wrapped(rank - step - 1, p.ranks));
+  const detail::Distances far = detail::distances(p, step);
+  for (int distance = std::min(far.most, rank); distance >= far.least; --distance)
+    visit(rank - distance);
+  for (int distance = far.most; distance >= std::max(far.least, rank + 1); --distance)
+    visit(rank - distance + p.ranks);
 }
 
 }  // namespace paceline::models

@@ -27,6 +27,20 @@ struct RecursiveDoubling {
   bool operator==(const RecursiveDoubling&) const = default;
 };
 
+// Reduce-scatter by recursive vector halving and distance halving (Thakur 2005, section 3.3), log2 q
+// steps, q a power of two: the furthest partner first, and rank r ends with part r.
+struct OrderedHalving {
+  int ranks = 1;
+  bool operator==(const OrderedHalving&) const = default;
+};
+
+// The all-gather that undoes OrderedHalving, its steps in reverse (Thakur 2005, section 3.1): the
+// nearest partner first, and rank r starts with part r.
+struct OrderedDoubling {
+  int ranks = 1;
+  bool operator==(const OrderedDoubling&) const = default;
+};
+
 // All-reduce by exchange of everything, log2 q steps, q a power of two (Thakur 2005, section 4.1):
 // in step s, rank r and rank r xor 2^s swap all that they have, and both add it up.
 struct RecursiveExchange {
@@ -90,6 +104,47 @@ void for_each_send(const RecursiveDoubling& p, int rank, int step, Span<T> span,
 template <class F>
 void for_each_sender(const RecursiveDoubling& p, int rank, int step, F&& visit) {
   visit(rank ^ (1 << (steps(p) - 1 - step)));
+}
+
+namespace detail {
+// The parts of the `count` ranks that the rank is one of; all are powers of two.
+template <class T>
+[[nodiscard]] constexpr Span<T> aligned_parts(Span<T> span, int rank, int count, int ranks) {
+  return part(span, rank / count, ranks / count);
+}
+}  // namespace detail
+
+[[nodiscard]] constexpr int steps(const OrderedHalving& p) {
+  return ceil_log2(p.ranks);
+}
+[[nodiscard]] constexpr int parts(const OrderedHalving& p) {
+  return p.ranks;
+}
+template <class T, class F>
+void for_each_send(const OrderedHalving& p, int rank, int step, Span<T> span, F&& send) {
+  const int distance = p.ranks >> (step + 1);
+  const int to = rank ^ distance;
+  send(to, detail::aligned_parts(span, to, distance, p.ranks), true);
+}
+template <class F>
+void for_each_sender(const OrderedHalving& p, int rank, int step, F&& visit) {
+  visit(rank ^ (p.ranks >> (step + 1)));
+}
+
+[[nodiscard]] constexpr int steps(const OrderedDoubling& p) {
+  return ceil_log2(p.ranks);
+}
+[[nodiscard]] constexpr int parts(const OrderedDoubling& p) {
+  return p.ranks;
+}
+template <class T, class F>
+void for_each_send(const OrderedDoubling& p, int rank, int step, Span<T> span, F&& send) {
+  const int distance = 1 << step;
+  send(rank ^ distance, detail::aligned_parts(span, rank, distance, p.ranks), false);
+}
+template <class F>
+void for_each_sender(const OrderedDoubling& /*p*/, int rank, int step, F&& visit) {
+  visit(rank ^ (1 << step));
 }
 
 [[nodiscard]] constexpr int steps(const RecursiveExchange& p) {
