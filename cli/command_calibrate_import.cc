@@ -374,7 +374,7 @@ void add_calibrate_import(Command& calibrate) {
   Command& command =
       calibrate.add_command("import",
                             "The output of another tool as a profile (nccl-tests, OSU, IMB, "
-                            "torch.profiler, Horovod, MLPerf) or as a "
+                            "torch.profiler, DeepSpeed, Horovod, MLPerf) or as a "
                             "cluster (nvidia-smi topo -m, topologies and logs of NCCL)");
   const auto options = std::make_shared<Options>();
   command.add_option("file", options->file, "What the tool wrote").value("FILE");
@@ -404,8 +404,8 @@ void add_calibrate_import(Command& calibrate) {
   command
       .add_option(
           "--collective", options->collective,
-          "Collective that a table is of, where it does not say: all-gather, all-to-all, gather, "
-          "scatter")
+          "Collective that a table is of, where it does not say, of " +
+              models::names_of_collectives())
       .value("NAME");
   command
       .add_option("--library", options->library,

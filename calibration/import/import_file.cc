@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "calibration/import/deepspeed.h"
 #include "calibration/import/horovod.h"
 #include "calibration/import/imb.h"
 #include "calibration/import/kineto.h"
@@ -22,7 +23,7 @@
 namespace paceline::calibration {
 namespace {
 
-constexpr std::array<std::pair<ImportFormat, std::string_view>, 10> formats = {
+constexpr std::array<std::pair<ImportFormat, std::string_view>, 11> formats = {
     {{ImportFormat::nccl_tests, "nccl-tests"},
      {ImportFormat::osu, "osu"},
      {ImportFormat::kineto, "kineto"},
@@ -32,7 +33,8 @@ constexpr std::array<std::pair<ImportFormat, std::string_view>, 10> formats = {
      {ImportFormat::nccl_log, "nccl-log"},
      {ImportFormat::mlperf, "mlperf"},
      {ImportFormat::imb, "imb"},
-     {ImportFormat::torch_bench, "torch-bench"}}};
+     {ImportFormat::torch_bench, "torch-bench"},
+     {ImportFormat::deepspeed, "deepspeed"}}};
 
 // Editors and shells of Windows put marks before a text. Throws InputError for UTF-16.
 std::string_view without_byte_order_mark(std::string_view text, const std::string& file) {
@@ -77,6 +79,7 @@ ImportFormat guessed_format(std::string_view text, const std::string& file) {
   if (!is_json && looks_like_osu(text)) return ImportFormat::osu;
   if (looks_like_imb(text)) return ImportFormat::imb;
   if (looks_like_torch_bench(text)) return ImportFormat::torch_bench;
+  if (looks_like_deepspeed(text)) return ImportFormat::deepspeed;
   if (looks_like_nccl_tests(text)) return ImportFormat::nccl_tests;
   if (looks_like_osu(text)) return ImportFormat::osu;
   if (text[first] == '<' && looks_like_nccl_topology(text)) return ImportFormat::nccl_topology;
@@ -117,6 +120,8 @@ Imported import_text(ImportFormat format, std::string_view text, const std::stri
       return parse_imb(text, file);
     case ImportFormat::torch_bench:
       return parse_torch_bench(text, file);
+    case ImportFormat::deepspeed:
+      return parse_deepspeed(text, file);
     case ImportFormat::kineto:
       break;
   }

@@ -21,11 +21,12 @@ enum class ImportFormat {
   nccl_log,
   mlperf,
   imb,
-  torch_bench
+  torch_bench,
+  deepspeed
 };
 
 // "nccl-tests", "osu", "kineto", "horovod", "nvidia-topo", "nccl-topology", "nccl-log", "mlperf",
-// "imb", "torch-bench".
+// "imb", "torch-bench", "deepspeed".
 [[nodiscard]] std::string_view name(ImportFormat format);
 [[nodiscard]] std::vector<std::string> import_format_names();
 // Throws InputError that suggests the nearest name.

@@ -11,8 +11,8 @@ namespace paceline::calibration {
 struct MpiCollective {
   models::Collective collective;
   std::string_view imb;  // "# Benchmarking Allgather"
-  std::string_view osu;  // "# OSU MPI Allgather Latency Test"
-  // Sizes are of one rank's part, or in an all-to-all of the message to one rank, and the bucket has as many
+  std::string_view osu;  // "# OSU MPI Allgather Latency Test"; empty where it has none
+  // Sizes are of one rank's part, or in an all-to-all of the message to one rank; the bucket has as many
   // of these as there are ranks.
   bool has_sizes_of_parts;
 };
@@ -26,6 +26,7 @@ inline constexpr std::array mpi_collectives = {
     MpiCollective{models::Collective::gather, "Gather", "Gather", true},
     MpiCollective{models::Collective::scatter, "Scatter", "Scatter", true},
     MpiCollective{models::Collective::all_to_all, "Alltoall", "All-to-All Personalized Exchange",
-                  true}};
+                  true},
+    MpiCollective{models::Collective::neighbour_exchange, "Sendrecv", "", true}};
 
 }  // namespace paceline::calibration

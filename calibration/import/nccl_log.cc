@@ -94,6 +94,7 @@ class Reader {
     std::map<int, std::string> devices;  // likewise, the CUDA device
     int nodes = 0;
     int local_ranks = 0;
+    int last_device = 0;   // of the host's own numbers, the greatest that a rank has
     bool is_wide = false;  // NVLink domains of several hosts, which NCCL counts as its nodes
   };
 
@@ -130,6 +131,9 @@ class Reader {
     communicator.hosts[static_cast<int>(index)] = host;
     const std::string device = printable(value_of(row, "cudaDev").value_or(""));
     communicator.devices[static_cast<int>(index)] = device;
+    if (const auto of_host = value_of(row, "nvmlDev"); of_host && is_whole_number(*of_host))
+      communicator.last_device =
+          std::max(communicator.last_device, static_cast<int>(number(*of_host).value_or(0)));
     if (!process.empty()) members_[host].insert(printable(process) + ' ' + device);
     const auto whole = [&](std::string_view name) {
       const auto word = value_of(row, name);
@@ -290,6 +294,11 @@ class Reader {
     const bool even = std::all_of(by_host.begin(), by_host.end(),
                                   [&](const auto& host) { return host.second == on_first; });
     if (take_groups(ranks, machine, imported)) return;
+    if (seen == ranks && !by_host.contains("") && communicator.last_device >= on_first)
+      imported.remarks.push_back(
+          fmt::format("a rank is on GPU {} of its host, where this communicator has {} rank{}: the "
+                      "hosts have more GPUs than the cluster that is made of it",
+                      communicator.last_device, on_first, on_first == 1 ? "" : "s"));
     if (communicator.nodes > 0) machine.nodes = communicator.nodes;
     if (communicator.local_ranks > 0) machine.gpus_per_node = communicator.local_ranks;
     if (communicator.is_wide && machine.nodes > 0 && machine.gpus_per_node > 0 && on_first > 0 &&

@@ -12,6 +12,7 @@
 #include "calibration/import/table_text.h"
 #include "models/base/json_reader.h"
 #include "models/base/limits.h"
+#include "simulator/cost/nccl_model.h"
 
 namespace paceline::calibration {
 namespace {
@@ -101,8 +102,8 @@ Seconds time_of(const JsonValue& time, Bytes bytes) {
 
 void read_row(const JsonValue& result, std::optional<models::Collective> collective,
               NcclTestsRows& rows, const std::string& file, std::size_t& without_time) {
-  const bool in_place =
-      collective != models::Collective::all_to_all && result.has_value("in_place");
+  const bool in_place = !(collective && simulator::is_sends_and_receives(*collective)) &&
+                        result.has_value("in_place");
   const JsonValue cells = result.at(in_place ? "in_place" : "out_of_place");
   NcclTestsRow row = row_of(result, cells, in_place, {.algbw = "alg_bw", .busbw = "bus_bw"},
                             number_or(cells, "nwrong", 0));
@@ -191,7 +192,7 @@ Imported parse_rccl_tests_json(std::string_view text, const std::string& file) {
         NcclTestsRow row = row_of(result, result, result.at("inPlace").whole(0, 1) == 1,
                                   {.algbw = "algBw", .busbw = "busBw"}, wrong_of(result));
         row.time = time_of(result.at("time"), row.bytes);
-        in_place = in_place || (row.in_place && *collective != models::Collective::all_to_all);
+        in_place = in_place || (row.in_place && !simulator::is_sends_and_receives(*collective));
         found.push_back(row);
       },
       most_table_rows);

@@ -46,6 +46,7 @@ constexpr std::array programs = {
     Program{Collective::all_gather, "all_gather_perf", "AllGather"},
     Program{Collective::reduce_scatter, "reduce_scatter_perf", "ReduceScatter"},
     Program{Collective::all_to_all, "alltoall_perf", "AlltoAll"},
+    Program{Collective::neighbour_exchange, "sendrecv_perf", "SendRecv"},
     Program{Collective::broadcast, "broadcast_perf", "Broadcast"},
     Program{Collective::reduce, "reduce_perf", "Reduce"},
     Program{Collective::gather, "gather_perf", "Gather"},
@@ -176,12 +177,15 @@ Collective NcclTestsRows::told_collective(const Count& ranks) const {
   // 1 or more in an all-reduce.
   if (reduces_)
     return ratio > 0 && ratio < 1 - tolerance ? Collective::reduce_scatter : Collective::all_reduce;
-  if (checked_ == NcclTestsChecked::out_of_place) return Collective::all_to_all;
-  if (checked_ == NcclTestsChecked::unknown) throw unknown("an all-gather or an all-to-all");
-  if (!is_of(Collective::all_gather) && std::abs(ratio - 1) <= tolerance)
-    throw InputError(fastest_, "messages from each rank to the next (sendrecv_perf)",
-                     "give the output of a collective");
-  return Collective::all_gather;
+  // 1 in an exchange with neighbours, and less in the others, which have one ratio.
+  const bool may_be_of_neighbours = std::abs(ratio - 1) <= tolerance;
+  if (may_be_of_neighbours && ranks.is_known() && !is_of(Collective::all_to_all))
+    return Collective::neighbour_exchange;
+  if (checked_ == NcclTestsChecked::unknown)
+    throw unknown("an all-gather, an all-to-all or an exchange with neighbours");
+  if (checked_ == NcclTestsChecked::both) return Collective::all_gather;
+  if (may_be_of_neighbours) throw unknown("an all-to-all or an exchange with neighbours");
+  return Collective::all_to_all;
 }
 
 void NcclTestsRows::check_bus_bandwidth(Collective collective, int ranks) const {

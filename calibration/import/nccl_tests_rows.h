@@ -15,7 +15,7 @@
 
 namespace paceline::calibration {
 
-// Which of a row's results were checked. An all-to-all cannot be checked in place, unlike an all-gather, whose
+// Which of a row's results were checked. Sends and receives cannot be checked in place, unlike an all-gather, whose
 // table is the same in all else.
 enum class NcclTestsChecked { both, out_of_place, unknown };
 
@@ -33,7 +33,7 @@ struct NcclTestsRow {
 };
 
 // The collective of a program, "/opt/build/all_gather_perf", or of rccl-tests' JSON, "AllGather". Throws
-// InputError at `place` for those that are no collective of ours, such as sendrecv_perf.
+// InputError at `place` for those that are no collective of ours, such as hypercube_perf.
 [[nodiscard]] models::Collective collective_of_program(std::string_view name,
                                                        const InputPlace& place);
 // "all_gather_perf".

@@ -21,7 +21,8 @@ using calibration::ImportFormat;
 using models::WireType;
 
 constexpr std::array of_collectives = {ImportFormat::nccl_tests, ImportFormat::osu,
-                                       ImportFormat::imb, ImportFormat::torch_bench};
+                                       ImportFormat::imb, ImportFormat::torch_bench,
+                                       ImportFormat::deepspeed};
 
 Imported imported_from(const std::string& file, std::optional<models::Collective> collective) {
   const std::string text = read_input_file(file);

@@ -67,6 +67,7 @@ TEST(Imb, SizesOfPartsBecomeThoseOfTheBucket) {
   for (const auto& [benchmark, kind, factor] :
        {std::tuple("Allgather", models::CurveKind::all_gather, 8),
         {"Alltoall", models::CurveKind::all_to_all, 8},
+        {"Sendrecv", models::CurveKind::neighbour_exchange, 8},
         {"Reduce_scatter", models::CurveKind::reduce_scatter, 1}}) {
     const Imported imported =
         parse_imb(std::string("# Benchmarking ") + benchmark +

@@ -8,6 +8,7 @@
 #include "calibration/import/gpu_names.h"
 #include "calibration/import/import_file.h"
 #include "calibration/import/machine_cluster.h"
+#include "calibration/import/nccl_log.h"
 #include "calibration/import/nccl_topology.h"
 #include "models/cluster/catalog_parts.h"
 #include "models/cluster/yaml.h"
@@ -407,6 +408,20 @@ TEST(NcclLog, ThroughTheHostsMemory) {
   EXPECT_EQ(imported.machine->inside, Inside::host_memory);
   EXPECT_EQ(imported.machine->nodes, 1);
   EXPECT_EQ(imported.machine->nics.at(0).kind, NicKind::sockets);
+}
+
+// Ranks on GPUs 4 to 7, whatever CUDA_VISIBLE_DEVICES calls them.
+TEST(NcclLog, ACommunicatorOnPartOfAHostIsSaid) {
+  std::string text = golden_import("nccl_log/2.27-shared-memory.log");
+  const std::string of_host = "nvmlDev ";
+  for (std::size_t at = text.find(of_host); at != std::string::npos;
+       at = text.find(of_host, at + 1))
+    text[at + of_host.size()] = static_cast<char>(text[at + of_host.size()] + 4);
+  EXPECT_THAT(parse_nccl_log(text, "job.log").remarks,
+              Contains("a rank is on GPU 7 of its host, where this communicator has 4 ranks: the "
+                       "hosts have more GPUs than the cluster that is made of it"));
+  EXPECT_THAT(parsed("nccl_log/2.27-shared-memory.log").remarks,
+              testing::Not(Contains(HasSubstr("more GPUs"))));
 }
 
 // The ways in which a matrix is pasted, and what its NICs really are.

@@ -249,15 +249,45 @@ TEST(NcclTests, OtherCollectivesAreToldByTheirTables) {
   }
 }
 
+// Of two ranks and more, an exchange with neighbours has a bus bandwidth that no other has.
+TEST(NcclTests, AnExchangeWithNeighboursIsToldByItsBandwidth) {
+  const std::string text = golden_import("nccl_tests/2.13-alltoall-one-node.txt");
+  const std::string head = text.substr(0, text.find("        1024  "));
+  const auto rows = [](const char* in_place) {
+    return fmt::format(
+        "   536870912     134217728     float    none      -1   1503.2  357.15  357.15      0   "
+        "1519.3  353.37  353.37    {}\n",
+        in_place);
+  };
+  const Imported imported = parse_nccl_tests(head + rows("N/A"), "run.txt");
+  ASSERT_EQ(imported.curves.size(), 1u);
+  EXPECT_EQ(imported.curves[0].kind, models::CurveKind::neighbour_exchange);
+  EXPECT_EQ(imported.curves[0].what, "sendrecv_perf, out of place, float");
+  EXPECT_EQ(imported.curves[0].ranks, Count::of(8));
+  const std::string named = "# Collective test starting: sendrecv_perf\n" + head;
+  EXPECT_EQ(parse_nccl_tests(named + rows("0"), "run.txt").curves[0].kind,
+            models::CurveKind::neighbour_exchange);
+  EXPECT_THAT(error_of_text("# Collective test starting: alltoall_perf\n" + head + rows("N/A")),
+              HasSubstr("busbw is 1.000 algbw, and 0.875 in an all-to-all over 8 ranks"));
+  std::string unlisted = head;
+  for (std::size_t at = unlisted.find("#  Rank"); at != std::string::npos;
+       at = unlisted.find("#  Rank"))
+    unlisted.erase(at, unlisted.find('\n', at) + 1 - at);
+  EXPECT_THAT(error_of_text(unlisted + rows("N/A")),
+              HasSubstr("an all-to-all or an exchange with neighbours, and the table does not say "
+                        "which; give --collective"));
+}
+
 TEST(NcclTests, WhatATableLeavesOpenIsAskedFor) {
   // Without checks, an all-to-all is an all-gather.
   std::string text = golden_import("nccl_tests/2.13-alltoall-one-node.txt");
   for (std::size_t at = text.find("      0 "); at != std::string::npos;
        at = text.find("      0 ", at))
     text.replace(at, 8, "    N/A ");
-  EXPECT_THAT(error_of_text(text),
-              HasSubstr(": an all-gather or an all-to-all, and the table does not say which; give "
-                        "--collective"));
+  EXPECT_THAT(
+      error_of_text(text),
+      HasSubstr(": an all-gather, an all-to-all or an exchange with neighbours, and the table "
+                "does not say which; give --collective"));
   const Imported stated = parse_nccl_tests(text, "run.txt", models::Collective::all_to_all);
   EXPECT_EQ(stated.curves[0].kind, models::CurveKind::all_to_all);
 }
@@ -380,8 +410,8 @@ TEST(NcclTestsJson, ErrorsNameTheValue) {
               HasSubstr("run.txt: results[0]"));
   EXPECT_THAT(error_of_text(with(text, "all_reduce_perf", "all_gather_perf")),
               HasSubstr("busbw is 1.87"));
-  EXPECT_EQ(error_of_text(with(text, "all_reduce_perf", "sendrecv_perf")),
-            "run.txt: this is the output of 'sendrecv_perf'; give that of all_reduce_perf or of "
+  EXPECT_EQ(error_of_text(with(text, "all_reduce_perf", "hypercube_perf")),
+            "run.txt: this is the output of 'hypercube_perf'; give that of all_reduce_perf or of "
             "another collective");
   const std::string one = golden_import("nccl_tests/2.19-json-half-one-process.json");
   EXPECT_THAT(error_of_text(with(one, "\"ngpus\":8", "\"ngpus\":4")),
@@ -426,8 +456,8 @@ TEST(RcclTestsJson, ErrorsNameTheValue) {
 }
 
 TEST(NcclTests, OtherProgramsAndRanksAreRefused) {
-  EXPECT_THAT(error_of_text("# Collective test starting: sendrecv_perf\n"),
-              HasSubstr("run.txt:1: this is the output of 'sendrecv_perf'"));
+  EXPECT_THAT(error_of_text("# Collective test starting: hypercube_perf\n"),
+              HasSubstr("run.txt:1: this is the output of 'hypercube_perf'"));
   std::string text = golden_import("nccl_tests/2.0-float-one-node.txt");
   for (int rank = 4; rank < 8; ++rank) {
     const std::size_t at = text.find("#  Rank  " + std::to_string(rank));
