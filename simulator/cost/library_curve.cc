@@ -119,8 +119,9 @@ LibraryCurve::LibraryCurve(const CalibratedCurve& curve, models::Library library
 Seconds LibraryCurve::time(Bytes bytes) const {
   if (job_.ranks == 1) return Seconds{0};
   const models::CurvePiece& piece = curve_.piece(bytes);
-  const Seconds time = alpha_factor_ * cost_at(piece.alpha, bound_) +
-                       beta_factor_ * (bytes * cost_at(piece.beta, bound_));
+  const Seconds alpha = alpha_factor_ * cost_at(piece.alpha, bound_);
+  const Seconds time = std::max(alpha + beta_factor_ * (bytes * cost_at(piece.beta, bound_)),
+                                std::max(Seconds{0}, alpha) + bytes * job_.least_on_routes);
   if (bound_ == Bound::stated) return time;
   const double misfit = normal_reach * curve_.misfit() * (1 + doublings_outside(curve_, bytes));
   return bound_ == Bound::slow ? time * (1 + misfit) : time / (1 + misfit);
@@ -132,7 +133,11 @@ LibraryJob library_job(const models::Cluster& cluster, int ranks, models::WireTy
   const bool is_plain = cluster.fabric.kind == models::FabricKind::flat &&
                         cluster.placement == models::Placement::node_major &&
                         cluster.slots.empty() && cluster.slow_nodes.empty();
-  return {ranks, between_nodes, wire, between_nodes && !is_plain, collective};
+  return {.ranks = ranks,
+          .between_nodes = between_nodes,
+          .wire = wire,
+          .has_own_routes = between_nodes && !is_plain,
+          .collective = collective};
 }
 
 std::string LibraryCurve::described(Bytes least, Bytes most) const {
@@ -142,7 +147,10 @@ std::string LibraryCurve::described(Bytes least, Bytes most) const {
   if (curve_.library != name(library_)) text += fmt::format(" of {}", curve_.library);
   if (curve_.wire != job_.wire) text += fmt::format(" of {}", name(curve_.wire));
   if (curve_.between_nodes != job_.between_nodes) text += " between nodes";
-  if (job_.has_own_routes) text += ", which knows neither this fabric nor this placement";
+  if (job_.has_own_routes)
+    text += job_.least_on_routes > SecondsPerByte{0}
+                ? ", and no less than its routes need here"
+                : ", which knows neither this fabric nor this placement";
   if (curve_.measured && most > curve_.measured->most)
     text += fmt::format(", extrapolated beyond {}", to_text_binary(curve_.measured->most));
   if (curve_.measured && least < curve_.measured->least)

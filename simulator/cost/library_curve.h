@@ -32,6 +32,8 @@ struct LibraryJob {
   // Its messages pass uplinks, rails, a torus or slow nodes, or its ranks are placed out of order: a curve
   // does not say whether those that were measured did, too.
   bool has_own_routes = false;
+  // The least time of a byte on these routes (nccl_routes.h), which bounds the curve; 0 is not known.
+  SecondsPerByte least_on_routes = {};
   models::Collective collective = models::Collective::all_reduce;
 };
 [[nodiscard]] LibraryJob library_job(
@@ -51,7 +53,7 @@ class LibraryCurve {
 
   [[nodiscard]] Seconds time(Bytes bytes) const;
   // "its calibrated curve", and whatever of it is not the job's: " of 8 ranks, scaled to 64",
-  // " of fp32", " of mpi", " between nodes", that it knows no fabric where the job has its own routes; and ", extrapolated beyond 16 MiB" (or "below 4 B")
+  // " of fp32", " of mpi", " between nodes", what it knows of routes where the job has its own; and ", extrapolated beyond 16 MiB" (or "below 4 B")
   // if buckets of `least` to `most` bytes are outside what was measured. At the end in brackets the
   // source of an imported curve.
   [[nodiscard]] std::string described(Bytes least, Bytes most) const;

@@ -14,6 +14,7 @@
 #include "models/collective/catalogue.h"
 #include "simulator/cost/library_curve.h"
 #include "simulator/engine/effort.h"
+#include "simulator/engine/nccl_routes.h"
 #include "simulator/planner/fastest_all_reduce.h"
 
 namespace paceline::simulator {
@@ -58,8 +59,9 @@ std::optional<NcclCollective> nccl_collective(std::string_view name,
     if (only == NcclAlgorithm::tree && !is_all_reduce)
       throw InputError(fmt::format("NCCL has no {} by trees", models::name(collective)),
                        "time nccl, or an all-reduce");
-    if (only && collective == models::Collective::all_to_all)
-      throw InputError("NCCL chooses no algorithm for an all-to-all", "time nccl");
+    if (only && is_sends_and_receives(collective))
+      throw InputError(fmt::format("NCCL chooses no algorithm for {}", models::name(collective)),
+                       "time nccl");
     return NcclCollective{only, collective};
   }
   return std::nullopt;
@@ -167,14 +169,20 @@ AllReduceTime AllReduceTimer::by_nccl(NcclCollective of, Bytes bytes) {
 
 std::optional<AllReduceTime> AllReduceTimer::by_curve(models::Library library, Bytes bytes,
                                                       models::Collective collective) const {
-  const LibraryJob job = library_job(request_.cluster, request_.ranks, request_.wire, collective);
-  const auto stated = LibraryCurve::find(request_.profile, library, job, Bound::stated);
+  const auto at = [&](Bound bound) {
+    LibraryJob job = library_job(request_.cluster, request_.ranks, request_.wire, collective);
+    if (job.has_own_routes && library == models::Library::nccl)
+      job.least_on_routes =
+          nccl_routes(paced_cost(request_.cluster, request_.profile, bound, request_.ranks, {}),
+                      request_.ranks, collective)
+              .least();
+    return LibraryCurve::find(request_.profile, library, job, bound);
+  };
+  const auto stated = at(Bound::stated);
   if (!stated) return std::nullopt;
   bytes = counted_of(collective, request_.ranks, bytes);
-  const auto time = [&](Bound bound) {
-    return LibraryCurve::find(request_.profile, library, job, bound)->time(bytes);
-  };
-  const Seconds value = time(Bound::stated);
+  const auto time = [&](Bound bound) { return at(bound)->time(bytes); };
+  const Seconds value = stated->time(bytes);
   const Seconds latency = std::min(value, stated->time(Bytes{0}));
   return predicted(value, std::min(time(Bound::fast), value), std::max(time(Bound::slow), value),
                    latency, stated->described(bytes, bytes));

@@ -9,6 +9,7 @@
 #include "models/cluster/placement.h"
 #include "models/plan/tuned.h"
 #include "simulator/engine/effort.h"
+#include "simulator/engine/nccl_routes.h"
 #include "simulator/engine/prepared_schedules.h"
 
 namespace paceline::simulator {
@@ -193,7 +194,9 @@ PredictorSetting& JobSettings::at(const models::Strategy& strategy, int ranks, B
   PredictorSetting& setting = at(ranks, bound);
   const auto library = strategy.library();
   if (!library || setting.curve_of(*library) != nullptr) return setting;
-  const LibraryJob job = library_job(request_.cluster, ranks, request_.wire);
+  LibraryJob job = library_job(request_.cluster, ranks, request_.wire);
+  if (job.has_own_routes && library == models::Library::nccl)
+    job.least_on_routes = nccl_routes(setting.engine.cost(), ranks).least();
   auto curve = LibraryCurve::find(request_.profile, *library, job, bound);
   if (curve) {
     setting.curves.emplace(*library, *std::move(curve));

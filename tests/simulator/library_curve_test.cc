@@ -89,6 +89,22 @@ TEST(LibraryCurve, AtOtherRanksItGrowsAsHalvingDoublingDoesWithinARingAndNoGrowt
             "its calibrated curve, which knows neither this fabric nor this placement");
 }
 
+TEST(LibraryCurve, RoutesBoundItWhereTheyAreKnown) {
+  const models::Profile profile = profile_of({curve("open-mpi", 8)});
+  const LibraryJob slow{
+      .ranks = 8, .has_own_routes = true, .least_on_routes = SecondsPerByte{8 * beta_s}};
+  const Times t = times(profile, slow, Bytes{1e6});
+  EXPECT_DOUBLE_EQ(t.stated, alpha_s + 8e6 * beta_s);
+  EXPECT_LE(t.fast, t.stated);
+  EXPECT_GE(t.slow, t.stated);
+  const LibraryJob fast{
+      .ranks = 8, .has_own_routes = true, .least_on_routes = SecondsPerByte{0.5 * beta_s}};
+  EXPECT_DOUBLE_EQ(times(profile, fast, Bytes{1e6}).stated,
+                   times(profile, {.ranks = 8}, Bytes{1e6}).stated);
+  EXPECT_EQ(described(profile, slow),
+            "its calibrated curve, and no less than its routes need here");
+}
+
 TEST(LibraryCurve, BeyondTheMeasuredSizesItGoesOnAndItsIntervalWidensWithEveryDoubling) {
   const models::Profile profile = profile_of({curve("open-mpi", 8)});
   const LibraryJob job{.ranks = 8};
