@@ -94,7 +94,6 @@ class Reader {
     std::map<int, std::string> devices;  // likewise, the CUDA device
     int nodes = 0;
     int local_ranks = 0;
-    int last_device = 0;   // of the host's own numbers, the greatest that a rank has
     bool is_wide = false;  // NVLink domains of several hosts, which NCCL counts as its nodes
   };
 
@@ -132,9 +131,11 @@ class Reader {
     const std::string device = printable(value_of(row, "cudaDev").value_or(""));
     communicator.devices[static_cast<int>(index)] = device;
     if (const auto of_host = value_of(row, "nvmlDev"); of_host && is_whole_number(*of_host))
-      communicator.last_device =
-          std::max(communicator.last_device, static_cast<int>(number(*of_host).value_or(0)));
-    if (!process.empty()) members_[host].insert(printable(process) + ' ' + device);
+      last_device_ = std::max(last_device_, static_cast<int>(number(*of_host).value_or(0)));
+    if (!process.empty()) {
+      std::set<std::string>& devices = members_[host][printable(process)];
+      if (!device.empty()) devices.insert(device);
+    }
     const auto whole = [&](std::string_view name) {
       const auto word = value_of(row, name);
       const double value = word && is_whole_number(*word) ? number(*word).value_or(0) : 0;
@@ -246,9 +247,12 @@ class Reader {
   [[nodiscard]] bool take_groups(int ranks, ImportedMachine& machine, Imported& imported) const {
     std::size_t all = 0;
     std::size_t most = 0;
-    for (const auto& [host, members] : members_) {
-      all += members.size();
-      most = std::max(most, members.size());
+    for (const auto& [host, processes] : members_) {
+      std::size_t members = 0;
+      for (const auto& [process, devices] : processes)
+        members += std::max<std::size_t>(1, devices.size());
+      all += members;
+      most = std::max(most, members);
     }
     if (all <= to_size(ranks) || members_.contains("")) return false;
     imported.remarks.push_back(
@@ -294,11 +298,11 @@ class Reader {
     const bool even = std::all_of(by_host.begin(), by_host.end(),
                                   [&](const auto& host) { return host.second == on_first; });
     if (take_groups(ranks, machine, imported)) return;
-    if (seen == ranks && !by_host.contains("") && communicator.last_device >= on_first)
+    if (seen == ranks && !by_host.contains("") && last_device_ >= on_first)
       imported.remarks.push_back(
           fmt::format("a rank is on GPU {} of its host, where this communicator has {} rank{}: the "
                       "hosts have more GPUs than the cluster that is made of it",
-                      communicator.last_device, on_first, on_first == 1 ? "" : "s"));
+                      last_device_, on_first, on_first == 1 ? "" : "s"));
     if (communicator.nodes > 0) machine.nodes = communicator.nodes;
     if (communicator.local_ranks > 0) machine.gpus_per_node = communicator.local_ranks;
     if (communicator.is_wide && machine.nodes > 0 && machine.gpus_per_node > 0 && on_first > 0 &&
@@ -469,9 +473,11 @@ class Reader {
   std::map<std::string, std::map<std::string, double>> nets_;          // Gbit/s by host and number
   std::map<std::string, std::map<std::string, double>> merged_;        // likewise, by name
   std::map<std::string, std::map<std::string, std::set<std::string>>>
-      tree_gpus_;                                         // and what XGMI joins them to, by host
-  std::string tree_gpu_;                                  // whose links follow
-  std::map<std::string, std::set<std::string>> members_;  // process and device of ranks, by host
+      tree_gpus_;         // and what XGMI joins them to, by host
+  int last_device_ = 0;   // of the host's own numbers, the greatest that a rank has
+  std::string tree_gpu_;  // whose links follow
+  // The devices of each process with ranks, by host. Some lines of a rank do not name its device.
+  std::map<std::string, std::map<std::string, std::set<std::string>>> members_;
   std::set<std::string> products_;
   std::set<double> nvl_;
   int efa_ = 0;  // NICs of a node

@@ -407,6 +407,8 @@ TEST(NcclLog, ThroughTheHostsMemory) {
   const Imported imported = parsed("nccl_log/2.27-shared-memory.log");
   EXPECT_EQ(imported.machine->inside, Inside::host_memory);
   EXPECT_EQ(imported.machine->nodes, 1);
+  EXPECT_EQ(imported.machine->gpus_per_node, 4);  // four threads of one process
+  EXPECT_THAT(imported.remarks, testing::Not(Contains(HasSubstr("process groups"))));
   EXPECT_EQ(imported.machine->nics.at(0).kind, NicKind::sockets);
 }
 
