@@ -16,6 +16,7 @@
 #include "models/cluster/placement.h"
 #include "models/cluster/yaml.h"
 #include "models/collective/catalogue.h"
+#include "models/network/hugging_face.h"
 #include "models/network/yaml.h"
 #include "models/network/zoo.h"
 
@@ -64,8 +65,11 @@ void place_ranks(models::Cluster& cluster, const std::string& text) {
 }  // namespace
 
 models::Network load_layers(const std::string& name_or_file) {
-  if (names_a_file(name_or_file))
-    return models::parse_network_yaml(read_input_file(name_or_file), name_or_file);
+  if (names_a_file(name_or_file)) {
+    const std::string text = read_input_file(name_or_file);
+    return models::looks_like_hugging_face(text) ? models::parse_hugging_face(text, name_or_file)
+                                                 : models::parse_network_yaml(text, name_or_file);
+  }
   return parsing_option("--model", [&] { return models::zoo_network(name_or_file); });
 }
 

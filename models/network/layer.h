@@ -204,6 +204,10 @@ struct Tanh {
 // parameter, `logit_scale` (Liu 2022). With fewer `key_value_heads` than heads, several heads of queries share
 // one of keys and values (grouped queries, Ainslie 2023); 0 is what the width of keys and values says, and as
 // many as heads where the three are side by side.
+//
+// `fused` is one kernel that keeps no scores (Dao 2022): where it is causal it computes half of the
+// square. With a `sliding_window` an element of it attends to that many before and with it (Beltagy 2020); 0 is
+// all of them.
 struct Attention {
   std::int64_t heads = 1;
   std::int64_t key_value_heads = 0;
@@ -211,6 +215,8 @@ struct Attention {
   double dropout = 0;
   std::int64_t window = 0;
   bool learned_scale = false;
+  bool fused = false;
+  std::int64_t sliding_window = 0;
   bool operator==(const Attention&) const = default;
 };
 

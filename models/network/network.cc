@@ -41,7 +41,8 @@ struct OutOfRange {
     if (!is_probability) return fmt::format("dropout {}", a.dropout);
     return first({of("heads", a.heads),
                   a.key_value_heads == 0 ? "" : of("key_value_heads", a.key_value_heads),
-                  a.window == 0 ? "" : of("window", a.window)});
+                  a.window == 0 ? "" : of("window", a.window),
+                  a.sliding_window == 0 ? "" : of("sliding_window", a.sliding_window)});
   }
   std::string operator()(const RelativePositionBias& b) const {
     return first({of("entries", b.entries), of("heads", b.heads), of("window", b.window),

@@ -200,6 +200,11 @@ struct Inference {
       fail(layer, fmt::format("the bias of its scores is {}", described(in.back())),
            fmt::format("let it read a relative_position_bias, {}, or queries, keys and values",
                        described(Shape::image(a.heads, window, window))));
+    if (!a.fused && a.sliding_window > 0)
+      fail(layer, "a sliding window whose attention is not fused", "add fused: true");
+    if (a.fused && (has_bias || a.dropout > 0 || a.window > 0 || a.learned_scale))
+      fail(layer, "fused attention with a bias, a dropout, windows or a scale of its scores",
+           "leave those out, or fused: true");
     return Shape::sequence(in[0].height, sequences == 1 ? of_packed(a) : of_queries(a));
   }
   Shape operator()(const SelectTokens& s) const {

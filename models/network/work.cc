@@ -165,6 +165,7 @@ struct Counting {
   // Forward: scores from queries and keys, softmax, dropout, and the sum of values. Backward: the
   // gradients of the weights and values, through dropout and softmax, to queries and keys.
   void operator()(const Attention& a) const {
+    if (a.fused) return fused(a);
     const std::int64_t window = a.window == 0 ? out.height : a.window;
     const std::int64_t square = product(work.name, {a.heads, out.height, window});
     const std::int64_t flops = product(work.name, {4, out.height, window, out.channels});
@@ -202,6 +203,20 @@ struct Counting {
           fmt::format("layer '{}': its {} has more than 2^40 elements", work.name, what),
           "use smaller sizes");
     work.parameters.push_back({std::move(name), std::move(shape), elements});
+  }
+  // The backward pass computes the scores anew: five products, where forward has two (Dao 2022, 3.1).
+  // Of the softmax a number for each element and head is kept.
+  void fused(const Attention& a) const {
+    const std::int64_t window =
+        a.sliding_window == 0 ? out.height : std::min(a.sliding_window, out.height);
+    // Elements that are attended to by all, in halves: s^2 of a square, and what stands before them.
+    const std::int64_t pairs = a.causal ? product(work.name, {window, 2 * out.height - window})
+                                        : product(work.name, {2, window, out.height});
+    work.forward_flops = product(work.name, {2, pairs, out.channels});
+    work.data_gradient_flops = needs_data_gradient ? work.forward_flops / 2 * 5 : 0;
+    const std::int64_t softmax = product(work.name, {a.heads, out.height});
+    traffic(all_in, out.elements() + softmax, all_in + 2 * out.elements() + softmax, all_in);
+    work.kept = all_in + softmax;
   }
   // A matrix product, and its two gradients: of the input and of the weights.
   void matrix(std::int64_t flops) const {

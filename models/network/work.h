@@ -6,14 +6,15 @@
 // FLOPs: a multiply-add is 2. As the field counts, only convolutions, fully connected and linear
 // layers and the two products of attention have any, and a bias adds none: all other layers are
 // memory traffic. Each of the two gradients of such a layer costs as much as its forward pass;
-// attention has no weights, and each of its products has the gradients of two inputs.
+// attention has no weights, and each of its products has the gradients of two inputs; where it is fused,
+// backward also computes the scores anew, and a causal one has half of the square.
 //
 // Traffic: it counts activations, not parameters, each operand once for each pass. Batch norm makes
 // two passes over its input. An add has no backward traffic (its gradient is that of each input),
 // and a flatten and a rearrangement that is a view have none at all. A slice is a view whose
 // gradient is copied; other rearrangements and a pad copy in both passes. Attention computes its
 // scores, their softmax and its dropout one after the other, each of heads x elements x window
-// (Vaswani 2017; no fused kernel). Rows that an embedding picks are traffic. Beside it a pass moves
+// (Vaswani 2017), unless it is fused, and reads its inputs and writes its output alone. Rows that an embedding picks are traffic. Beside it a pass moves
 // weights once for a batch: forward_weights() and backward_weights(). The bias of attention's
 // scores is one for all samples: its weights move, and nothing else; the FLOPs of the small network
 // that may make it, once for a batch, are left out.
@@ -21,7 +22,8 @@
 // Kept for backward: the input of convolution, fully connected, linear, batch norm, layer norm,
 // GELU, a learned scale, embedding, LRN (which keeps its scale too) and the loss; both inputs of a
 // product; the output of ReLU (in place) and tanh; one element for each output of max pooling (its index) and of dropout (its mask). Attention
-// keeps its inputs, the softmax, and with dropout its mask and output. Others keep nothing.
+// keeps its inputs, the softmax, and with dropout its mask and output; fused, a number of each element and head in
+// place of the softmax. Others keep nothing.
 //
 // A tied linear layer has no parameter of its own but its bias: the weight is the table of its
 // embedding, which counts there. The gradient is complete once both layers have been backward, that

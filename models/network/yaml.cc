@@ -101,7 +101,8 @@ std::vector<std::string> attributes(std::string_view kind) {
   if (kind == "tied_linear") return {"table", "bias"};
   if (kind == "layer_norm") return {"bias"};
   if (kind == "attention")
-    return {"heads", "key_value_heads", "causal", "dropout", "window", "learned_scale"};
+    return {"heads",  "key_value_heads", "causal", "dropout",
+            "window", "learned_scale",   "fused",  "sliding_window"};
   if (kind == "relative_position_bias") return {"entries", "heads", "window", "hidden"};
   if (kind == "stochastic_depth") return {"probability"};
   if (kind == "scale") return {"learned"};
@@ -160,7 +161,10 @@ std::optional<LayerKind> kind_of_sequences(const YamlMap& map, std::string_view 
         .causal = map.flag_or("causal", false),
         .dropout = map.has("dropout") ? map.parsed("dropout", probability) : 0,
         .window = map.has("window") ? map.parsed("window", size_or_zero) : 0,
-        .learned_scale = map.flag_or("learned_scale", false)};
+        .learned_scale = map.flag_or("learned_scale", false),
+        .fused = map.flag_or("fused", false),
+        .sliding_window =
+            map.has("sliding_window") ? map.parsed("sliding_window", size_or_zero) : 0};
   }
   if (kind == "select_tokens") {
     const auto share = [](const std::string& text) { return parse_share(text, 1e-6, 1); };
@@ -422,6 +426,9 @@ std::string attributes_text(const LayerKind& kind) {
     if (attention->dropout != 0) add("dropout", fmt::format("{}", attention->dropout));
     if (attention->window != 0) add("window", fmt::format("{}", attention->window));
     if (attention->learned_scale) add("learned_scale", "true");
+    if (attention->fused) add("fused", "true");
+    if (attention->sliding_window != 0)
+      add("sliding_window", fmt::format("{}", attention->sliding_window));
   } else if (const auto* norm = std::get_if<LayerNorm>(&kind)) {
     if (!norm->bias) add("bias", "false");
   } else if (const auto* bias = std::get_if<RelativePositionBias>(&kind)) {

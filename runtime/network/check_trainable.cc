@@ -18,6 +18,14 @@ void check_trainable(const models::Network& network) {
     throw InputError("layer '" + unknown->name + "' is of kind " +
                          std::string(models::name(unknown->kind)) + ", which is not trained yet",
                      "predict, scale and replay take such networks");
+  const auto windowed = std::ranges::find_if(layers, [](const models::Layer& layer) {
+    const auto* const attention = std::get_if<models::Attention>(&layer.kind);
+    return attention != nullptr && attention->sliding_window > 0;
+  });
+  if (windowed != layers.end())
+    throw InputError(
+        "layer '" + windowed->name + "' has a sliding window, which is not trained yet",
+        "predict, scale and replay take such networks");
   const auto is_loss = [](const models::Layer& layer) {
     return std::holds_alternative<models::SoftmaxCrossEntropy>(layer.kind);
   };

@@ -21,6 +21,15 @@ namespace paceline::models {
 [[nodiscard]] Network gpt2_medium();
 [[nodiscard]] Network gpt2_large();
 [[nodiscard]] Network gpt2_xl();
+[[nodiscard]] Network llama_2_7b();
+[[nodiscard]] Network llama_2_70b();
+[[nodiscard]] Network llama_3_8b();
+[[nodiscard]] Network llama_3_70b();
+[[nodiscard]] Network llama_3_1_405b();
+[[nodiscard]] Network mistral_7b();
+[[nodiscard]] Network qwen2_5_7b();
+[[nodiscard]] Network qwen2_5_72b();
+[[nodiscard]] Network gpt3_175b();
 [[nodiscard]] Network cnn_small();
 [[nodiscard]] Network resnet_small();
 

@@ -1,0 +1,239 @@
+// Tests: tests/models/hugging_face_test.cc.
+#include "models/network/hugging_face.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <optional>
+
+#include "models/base/error.h"
+#include "models/base/json_reader.h"
+#include "models/network/decoder.h"
+
+namespace paceline::models {
+namespace {
+
+constexpr std::int64_t longest_default_sample = 8192;
+// The largest embedding, of positions or tokens, that any table has.
+constexpr std::int64_t most_positions = 100'000'000;
+
+std::int64_t size_or(const JsonValue& config, const char* key, std::int64_t otherwise) {
+  return config.has_value(key) ? config.at(key).whole(1, largest_size) : otherwise;
+}
+bool flag_or(const JsonValue& config, const char* key, bool otherwise) {
+  return config.has_value(key) ? config.at(key).flag() : otherwise;
+}
+
+// Fails unless the heads share the features, or say their own.
+std::int64_t of_head(const JsonValue& config, std::int64_t features, std::int64_t heads) {
+  if (config.has_value("head_dim")) return config.at("head_dim").whole(1, largest_size);
+  if (features % heads != 0)
+    config.fail(fmt::format("{} features are no {} heads", features, heads),
+                "choose heads that divide the features, or give head_dim");
+  return features / heads;
+}
+
+std::int64_t sample_of(const JsonValue& config, const char* key, std::int64_t otherwise) {
+  const std::int64_t positions =
+      config.has_value(key) ? config.at(key).whole(1, most_positions) : otherwise;
+  return std::min(positions, longest_default_sample);
+}
+
+// What the classes of Llama, Mistral and Qwen 2 have in common, with the sizes where a key is absent.
+struct LlamaDefaults {
+  std::int64_t inner;
+  std::int64_t vocabulary;
+  std::optional<std::int64_t> key_value_heads;  // as many as heads
+  std::int64_t positions;
+};
+Decoder of_llamas_kind(const JsonValue& config, const LlamaDefaults& defaults) {
+  Decoder made;
+  made.blocks = size_or(config, "num_hidden_layers", 32);
+  made.features = size_or(config, "hidden_size", 4096);
+  made.heads = size_or(config, "num_attention_heads", 32);
+  made.key_value_heads =
+      size_or(config, "num_key_value_heads", defaults.key_value_heads.value_or(made.heads));
+  made.head_features = of_head(config, made.features, made.heads);
+  made.inner = size_or(config, "intermediate_size", defaults.inner);
+  made.vocabulary = size_or(config, "vocab_size", defaults.vocabulary);
+  made.sequence = sample_of(config, "max_position_embeddings", defaults.positions);
+  made.is_tied = flag_or(config, "tie_word_embeddings", false);
+  made.has_gate = true;
+  return made;
+}
+
+Decoder llama(const JsonValue& config) {
+  Decoder made = of_llamas_kind(
+      config,
+      {.inner = 11008, .vocabulary = 32000, .key_value_heads = std::nullopt, .positions = 2048});
+  made.query_bias = made.output_bias = flag_or(config, "attention_bias", false);
+  made.inner_bias = flag_or(config, "mlp_bias", false);
+  return made;
+}
+
+Decoder mistral(const JsonValue& config) {
+  Decoder made = of_llamas_kind(
+      config, {.inner = 14336, .vocabulary = 32000, .key_value_heads = 8, .positions = 131072});
+  if (!config.has("sliding_window"))
+    made.sliding_window = 4096;
+  else if (config.has_value("sliding_window"))
+    made.sliding_window = config.at("sliding_window").whole(1, most_positions);
+  return made;
+}
+
+// Queries, keys and values have a bias, which no key says. A window has a value, and is off.
+Decoder qwen2(const JsonValue& config) {
+  Decoder made = of_llamas_kind(
+      config, {.inner = 22016, .vocabulary = 151936, .key_value_heads = 32, .positions = 32768});
+  made.query_bias = true;
+  if (flag_or(config, "use_sliding_window", false))
+    config.at("use_sliding_window")
+        .fail("windows in some of the layers are not modelled", "set it to false");
+  return made;
+}
+
+Decoder gpt2(const JsonValue& config) {
+  Decoder made;
+  made.blocks = size_or(config, "n_layer", 12);
+  made.features = size_or(config, "n_embd", 768);
+  made.heads = made.key_value_heads = size_or(config, "n_head", 12);
+  made.head_features = of_head(config, made.features, made.heads);
+  made.inner = size_or(config, "n_inner", 4 * made.features);
+  made.vocabulary = size_or(config, "vocab_size", 50257);
+  made.positions = size_or(config, "n_positions", 1024);
+  made.sequence = std::min(made.positions, longest_default_sample);
+  made.is_tied = flag_or(config, "tie_word_embeddings", true);
+  made.norm_bias = made.query_bias = made.output_bias = made.inner_bias = true;
+  return made;
+}
+
+Decoder gpt_neox(const JsonValue& config) {
+  Decoder made;
+  made.blocks = size_or(config, "num_hidden_layers", 44);
+  made.features = size_or(config, "hidden_size", 6144);
+  made.heads = made.key_value_heads = size_or(config, "num_attention_heads", 64);
+  made.head_features = of_head(config, made.features, made.heads);
+  made.inner = size_or(config, "intermediate_size", 24576);
+  made.vocabulary = size_or(config, "vocab_size", 50432);
+  made.sequence = sample_of(config, "max_position_embeddings", 2048);
+  made.is_tied = flag_or(config, "tie_word_embeddings", false);
+  made.is_parallel = flag_or(config, "use_parallel_residual", true);
+  made.norm_bias = made.inner_bias = true;
+  made.query_bias = made.output_bias = flag_or(config, "attention_bias", true);
+  return made;
+}
+
+// Without the newer architecture, "multi_query" has one head of keys and values whatever their number says.
+Decoder falcon(const JsonValue& config) {
+  const bool is_new = flag_or(config, "new_decoder_architecture", false);
+  Decoder made;
+  made.blocks = size_or(config, "num_hidden_layers", 32);
+  made.features = size_or(config, "hidden_size", 4544);
+  made.heads = size_or(config, "num_attention_heads", 71);
+  made.key_value_heads = is_new ? size_or(config, "num_kv_heads", made.heads)
+                         : flag_or(config, "multi_query", true) ? 1
+                                                                : made.heads;
+  made.head_features = of_head(config, made.features, made.heads);
+  made.inner = size_or(config, "ffn_hidden_size", 4 * made.features);
+  made.vocabulary = size_or(config, "vocab_size", 65024);
+  made.sequence = sample_of(config, "max_position_embeddings", 2048);
+  made.is_tied = flag_or(config, "tie_word_embeddings", true);
+  made.is_parallel = is_new || flag_or(config, "parallel_attn", true);
+  made.norms = static_cast<int>(is_new && config.has_value("num_ln_in_parallel_attn")
+                                    ? config.at("num_ln_in_parallel_attn").whole(1, 2)
+                                    : (is_new ? 2 : 1));
+  made.norm_bias = true;
+  made.query_bias = made.output_bias = made.inner_bias = flag_or(config, "bias", false);
+  return made;
+}
+
+// Positions are in the scores (ALiBi), also where "learned_pos_emb" says otherwise.
+Decoder mpt(const JsonValue& config) {
+  Decoder made;
+  made.blocks = size_or(config, "n_layers", 24);
+  made.features = size_or(config, "d_model", 2048);
+  made.heads = made.key_value_heads = size_or(config, "n_heads", 16);
+  if (config.has_value("attn_config")) {
+    const JsonValue attention = config.at("attn_config");
+    made.key_value_heads = size_or(attention, "kv_n_heads", made.heads);
+    if (attention.has_value("attn_type") &&
+        attention.at("attn_type").text() == "multiquery_attention")
+      made.key_value_heads = 1;
+  }
+  made.head_features = of_head(config, made.features, made.heads);
+  made.inner = size_or(config, "expansion_ratio", 4) * made.features;
+  made.vocabulary = size_or(config, "vocab_size", 50368);
+  made.sequence = sample_of(config, "max_seq_len", 2048);
+  made.is_tied = flag_or(config, "tie_word_embeddings", true);
+  const bool has_bias = !flag_or(config, "no_bias", true);
+  made.norm_bias = made.query_bias = made.output_bias = made.inner_bias = has_bias;
+  return made;
+}
+
+struct Architecture {
+  std::string_view type;
+  Decoder (*read)(const JsonValue&);
+};
+constexpr std::array architectures = {Architecture{"llama", llama},
+                                      Architecture{"mistral", mistral},
+                                      Architecture{"qwen2", qwen2},
+                                      Architecture{"gpt2", gpt2},
+                                      Architecture{"gpt_neox", gpt_neox},
+                                      Architecture{"falcon", falcon},
+                                      Architecture{"mpt", mpt}};
+
+// "Llama-3.1-8B/config.json" is Llama-3.1-8B.
+std::string name_of(const JsonValue& config, const std::string& file, std::string_view type) {
+  std::string name(type);
+  if (config.has_value("_name_or_path")) {
+    const std::string path = config.at("_name_or_path").text();
+    name = path.substr(path.find_last_of('/') + 1);
+  }
+  if (!is_name(name) || name == type) {
+    const std::filesystem::path path(file);
+    const std::string stem = path.stem().string();
+    const std::string folder = path.parent_path().filename().string();
+    name = stem != "config" ? stem : folder;
+  }
+  return is_name(name) ? name : std::string(type);
+}
+
+}  // namespace
+
+bool looks_like_hugging_face(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && text[first] == '{' &&
+         (text.find("\"model_type\"") != std::string_view::npos ||
+          text.find("\"architectures\"") != std::string_view::npos);
+}
+
+Network parse_hugging_face(std::string_view text, const std::string& file) {
+  const JsonDocument document(text, file, "the configuration",
+                              "give a config.json as Hugging Face publishes it");
+  const JsonValue config = document.root();
+  const std::string type = config.at("model_type").text(100);
+  const auto* const known = std::ranges::find(architectures, type, &Architecture::type);
+  if (known == architectures.end()) {
+    std::vector<std::string_view> names;
+    for (const Architecture& architecture : architectures) names.push_back(architecture.type);
+    const bool has_experts = config.has("num_local_experts") || config.has("n_routed_experts") ||
+                             config.has("num_experts");
+    config.at("model_type")
+        .fail(has_experts
+                  ? fmt::format("{} is a mixture of experts, which is not modelled yet", type)
+                  : fmt::format("no network of type {} is known here", type),
+              fmt::format("give one of {}, or describe it in YAML (docs/formats.md)",
+                          fmt::join(names, ", ")));
+  }
+  if (config.has_value("quantization_config"))
+    config.at("quantization_config")
+        .fail("these weights are quantised, and are not trained",
+              "give the configuration of the network that they were made of");
+  Decoder sizes = known->read(config);
+  sizes.name = name_of(config, file, type);
+  return decoder(sizes);
+}
+
+}  // namespace paceline::models

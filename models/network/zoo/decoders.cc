@@ -1,0 +1,76 @@
+// Language models by their published sizes (config.json of their authors; Brown 2020 for GPT-3). Samples
+// have the length of pretraining, and 8,192 elements where that was longer.
+#include "models/network/decoder.h"
+#include "models/network/zoo/families.h"
+
+namespace paceline::models {
+namespace {
+
+// Llama, Mistral and Qwen: gates, root mean square norms, and no bias but where said.
+Decoder gated(std::string name, std::int64_t blocks, std::int64_t features, std::int64_t heads,
+              std::int64_t key_value_heads, std::int64_t inner, std::int64_t vocabulary,
+              std::int64_t sequence) {
+  return {.name = std::move(name),
+          .blocks = blocks,
+          .features = features,
+          .heads = heads,
+          .key_value_heads = key_value_heads,
+          .head_features = features / heads,
+          .inner = inner,
+          .vocabulary = vocabulary,
+          .sequence = sequence,
+          .has_gate = true};
+}
+
+Network with_query_bias(Decoder sizes) {
+  sizes.query_bias = true;
+  return decoder(sizes);
+}
+
+}  // namespace
+
+Network llama_2_7b() {
+  return decoder(gated("llama-2-7b", 32, 4096, 32, 32, 11008, 32000, 4096));
+}
+Network llama_2_70b() {
+  return decoder(gated("llama-2-70b", 80, 8192, 64, 8, 28672, 32000, 4096));
+}
+Network llama_3_8b() {
+  return decoder(gated("llama-3-8b", 32, 4096, 32, 8, 14336, 128256, 8192));
+}
+Network llama_3_70b() {
+  return decoder(gated("llama-3-70b", 80, 8192, 64, 8, 28672, 128256, 8192));
+}
+Network llama_3_1_405b() {
+  return decoder(gated("llama-3.1-405b", 126, 16384, 128, 8, 53248, 128256, 8192));
+}
+Network mistral_7b() {
+  Decoder sizes = gated("mistral-7b", 32, 4096, 32, 8, 14336, 32000, 8192);
+  sizes.sliding_window = 4096;
+  return decoder(sizes);
+}
+Network qwen2_5_7b() {
+  return with_query_bias(gated("qwen2.5-7b", 28, 3584, 28, 4, 18944, 152064, 4096));
+}
+Network qwen2_5_72b() {
+  return with_query_bias(gated("qwen2.5-72b", 80, 8192, 64, 8, 29568, 152064, 4096));
+}
+Network gpt3_175b() {
+  return decoder({.name = "gpt3-175b",
+                  .blocks = 96,
+                  .features = 12288,
+                  .heads = 96,
+                  .key_value_heads = 96,
+                  .head_features = 128,
+                  .inner = 4 * 12288,
+                  .vocabulary = 50257,
+                  .sequence = 2048,
+                  .positions = 2048,
+                  .is_tied = true,
+                  .norm_bias = true,
+                  .query_bias = true,
+                  .output_bias = true,
+                  .inner_bias = true});
+}
+
+}  // namespace paceline::models
