@@ -402,10 +402,9 @@ void add_calibrate_import(Command& calibrate) {
                   "Number type of the collective's elements, where the file does not say")
       .value("fp32|fp16|bf16");
   command
-      .add_option(
-          "--collective", options->collective,
-          "Collective that a table is of, where it does not say, of " +
-              models::names_of_collectives())
+      .add_option("--collective", options->collective,
+                  "Collective that a table is of, where it does not say, of " +
+                      models::names_of_collectives())
       .value("NAME");
   command
       .add_option("--library", options->library,

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <ranges>
 
 #include "models/base/names.h"
 #include "models/collective/algorithms.h"
@@ -578,7 +577,10 @@ std::string_view name(Collective collective) {
 }
 
 std::string names_of_collectives() {
-  return fmt::format("{}", fmt::join(std::views::values(collectives), ", "));
+  std::string names;
+  for (const auto& [collective, text] : collectives)
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", text);
+  return names;
 }
 
 bool reduces(Collective collective) {

@@ -92,7 +92,8 @@ ClosedForm binomial_reduce_form(int ranks) {
 
 ClosedForm hierarchical_ring_form(int ranks, int group_size, bool reduces) {
   ClosedForm form = half_ring_form(ranks, reduces);
-  form.alpha = group_size + ranks / group_size - 2;
+  const int groups = ranks / group_size;
+  form.alpha = group_size + groups - 2;
   return form;
 }
 

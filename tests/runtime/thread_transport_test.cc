@@ -150,9 +150,10 @@ TEST(ThreadTransport, RanksMayLeaveAtAnyTime) {
   for (int round = 0; round < 100; ++round) {
     auto transports = thread_transports(3, 1, Seconds{60}, 3);
     test::on_ranks(3, [&](int rank) {
-      const auto own = std::move(transports[static_cast<std::size_t>(rank)]);
       const Memory sent = memory_of(rank, large);
       std::array room{memory_of(9, large), memory_of(9, large)};
+      // Goes first: peers read and write the memory until it has left.
+      const auto own = std::move(transports[static_cast<std::size_t>(rank)]);
       try {
         for (int i = 0; i < 3 + (round * (rank + 1)) % 7; ++i) {
           std::vector<Transport::Request> requests;

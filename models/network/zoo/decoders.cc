@@ -62,7 +62,7 @@ Network gpt3_175b() {
                   .heads = 96,
                   .key_value_heads = 96,
                   .head_features = 128,
-                  .inner = 4 * 12288,
+                  .inner = 49152,
                   .vocabulary = 50257,
                   .sequence = 2048,
                   .positions = 2048,
