@@ -112,7 +112,7 @@ class Reader {
     const bool has_stragglers = line.find("Avg straggler(ms)") != std::string_view::npos;
     average_column_ = has_stragglers ? 5 : 4;
     has_throughputs_ = !has_stragglers;
-    if (has_stragglers) without_stragglers_ = std::exchange(table_, {});
+    without_stragglers_ = has_stragglers ? std::exchange(table_, {}) : std::vector<Row>();
     table_.clear();
     collective_.reset();
   }
@@ -241,7 +241,7 @@ bool looks_like_deepspeed(std::string_view text) {
 }
 
 Imported parse_deepspeed(std::string_view text, const std::string& file) {
-  // "broadcast | [Caller Func: ...]": the bar is no log's.
+  // text_lines() would take the name in "broadcast | [Caller Func: ...]" for a prefix of Docker Compose.
   constexpr std::string_view bar = " | [Caller";
   std::string plain(text);
   for (std::size_t at = plain.find(bar); at != std::string::npos; at = plain.find(bar, at))

@@ -15,8 +15,8 @@
 
 namespace paceline::calibration {
 
-// Which of a row's results were checked. Sends and receives cannot be checked in place, unlike an all-gather, whose
-// table is the same in all else.
+// The results of a row that nccl-tests checked. It checks sends and receives out of place only. Their tables
+// look like those of an all-gather otherwise.
 enum class NcclTestsChecked { both, out_of_place, unknown };
 
 struct NcclTestsRow {

@@ -104,8 +104,8 @@ struct Link {
   Figure<Seconds> latency;           // one way, per message
   std::optional<LinkKind> kind;      // nothing where a user's link does not say
   Protocol protocol = Protocol::rdma;
-  // What a network's plugin tells NCCL that a step takes beside NCCL's own constants, by which NCCL
-  // chooses; NCCL's own networks tell nothing.
+  // The latency of a step that a network's plugin reports to NCCL. NCCL adds it to its own constants
+  // when it chooses an algorithm. 0 for networks that NCCL supports without a plugin.
   Seconds told_latency{0};
   // How many TCP flows share the work, where the bandwidth follows the rule for them
   // (link_rules.h).

@@ -146,7 +146,7 @@ struct ScheduleNode
   using variant::variant;
 };
 
-// Whether a node is of one of some kinds.
+// Whether the type of a node is among these kinds.
 template <class Node, class... Kinds>
 inline constexpr bool is_one_of = (std::is_same_v<Node, Kinds> || ...);
 

@@ -1,5 +1,6 @@
 set(collective_sources
   collective/catalogue.cc
+  collective/catalogue_lookup.cc
   collective/closed_form.cc
   collective/combinators.cc
   collective/draw.cc

@@ -29,7 +29,7 @@ struct Decoder {
   // Attention and feed-forward layers read the same input, and their results are added at once.
   bool is_parallel = false;
   int norms = 2;  // of a parallel block: one for both, or one each
-  // Which layers have a bias.
+  // Whether these layers have a bias.
   bool norm_bias = false;
   bool query_bias = false;   // of queries, keys and values
   bool output_bias = false;  // of attention's output

@@ -16,7 +16,7 @@ namespace paceline::models {
 namespace {
 
 constexpr std::int64_t longest_default_sample = 8192;
-// The largest embedding, of positions or tokens, that any table has.
+// The most elements that a configuration may have positions for, or a window of.
 constexpr std::int64_t most_positions = 100'000'000;
 
 std::int64_t size_or(const JsonValue& config, const char* key, std::int64_t otherwise) {
@@ -41,7 +41,8 @@ std::int64_t sample_of(const JsonValue& config, const char* key, std::int64_t ot
   return std::min(positions, longest_default_sample);
 }
 
-// What the classes of Llama, Mistral and Qwen 2 have in common, with the sizes where a key is absent.
+// The sizes that Llama, Mistral and Qwen 2 share. Their classes differ in what they take where a key is
+// absent.
 struct LlamaDefaults {
   std::int64_t inner;
   std::int64_t vocabulary;

@@ -205,11 +205,12 @@ struct Counting {
     work.parameters.push_back({std::move(name), std::move(shape), elements});
   }
   // The backward pass computes the scores anew: five products, where forward has two (Dao 2022, 3.1).
-  // Of the softmax a number for each element and head is kept.
+  // It keeps one number of the softmax for each element and head.
   void fused(const Attention& a) const {
     const std::int64_t window =
         a.sliding_window == 0 ? out.height : std::min(a.sliding_window, out.height);
-    // Elements that are attended to by all, in halves: s^2 of a square, and what stands before them.
+    // Twice the number of pairs of an element and one that it attends to, so that half of a causal square is
+    // a whole number.
     const std::int64_t pairs = a.causal ? product(work.name, {window, 2 * out.height - window})
                                         : product(work.name, {2, window, out.height});
     work.forward_flops = product(work.name, {2, pairs, out.channels});

@@ -145,7 +145,7 @@ class ThreadTransport final : public Transport {
   [[nodiscard]] bool test(Request request) override {
     if (request.slot == 0) return true;
     Slot& message = slot(request);
-    if (!is_done(message) && !(copy_next(message) && is_done(message))) {
+    if (!is_done(message) && !(copy_next(&message) && is_done(message))) {
       patience_.missed(message.peer, message.sends, message.mark);
       return false;
     }
@@ -222,14 +222,12 @@ class ThreadTransport final : public Transport {
 
   // Whether one of the messages is done, or may be after this has copied another.
   [[nodiscard]] bool copies_or_any_done(std::span<const Request> requests) {
-    if (any_done(requests)) return true;
-    const Slot none;
-    return copy_next(none);
+    return any_done(requests) || copy_next(nullptr);
   }
 
   // Copies one of the messages that have met: `wanted` if it has, or else the oldest. Returns
   // whether there was any.
-  bool copy_next(const Slot& wanted) {
+  bool copy_next(const Slot* wanted) {
     RankState& own = group_->state(traits_.rank);
     if (own.met.load(std::memory_order_relaxed) != nullptr) {
       const auto known = to_copy_.size();
@@ -239,7 +237,7 @@ class ThreadTransport final : public Transport {
       std::reverse(to_copy_.begin() + static_cast<std::ptrdiff_t>(known), to_copy_.end());
     }
     if (to_copy_.empty()) return false;
-    auto next = std::find(to_copy_.begin(), to_copy_.end(), &wanted);
+    auto next = std::find(to_copy_.begin(), to_copy_.end(), wanted);
     if (next == to_copy_.end()) next = to_copy_.begin();
     Slot& receive = **next;
     to_copy_.erase(next);

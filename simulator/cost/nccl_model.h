@@ -130,8 +130,8 @@ class NcclModel {
   [[nodiscard]] const NcclTables& tables() const { return tables_; }
   [[nodiscard]] int ranks() const { return ranks_; }
   [[nodiscard]] models::Collective collective() const { return collective_; }
-  // What NCCL adds to a step over the network because the network's plugin tells it so: twice with Simple,
-  // nothing on one node.
+  // The latency that the network's plugin reports, as NCCL adds it to a step over the network. NCCL counts
+  // it twice with Simple. It is 0 on one node.
   [[nodiscard]] Seconds told_latency(NcclProtocol protocol) const {
     return (protocol == NcclProtocol::simple ? 2 : 1) * told_latency_;
   }
@@ -187,11 +187,11 @@ inline constexpr std::array<std::pair<NcclAlgorithm, NcclProtocol>, 6> nccl_pair
      {NcclAlgorithm::tree, NcclProtocol::ll128},
      {NcclAlgorithm::tree, NcclProtocol::simple}}};
 
-// What busbw is of algbw, as nccl-tests defines it (doc/PERFORMANCE.md): what a ring sends over each of its links,
-// for each byte.
+// The ratio of busbw to algbw in nccl-tests (doc/PERFORMANCE.md). It is the number of bytes that a ring sends
+// over each of its links for each byte of the size.
 [[nodiscard]] double bus_factor(models::Collective collective, int ranks);
-// nccl-tests counts one rank's buffer of an all-to-all, whose bucket is those of all ranks. `counted` bytes
-// as those of the bucket, and the other way round.
+// nccl-tests counts one rank's buffer where is_sends_and_receives(), and the bucket has those of all ranks.
+// Convert counted bytes to those of the bucket, and back.
 [[nodiscard]] Bytes bucket_of(models::Collective collective, int ranks, Bytes counted);
 [[nodiscard]] Bytes counted_of(models::Collective collective, int ranks, Bytes bucket);
 

@@ -45,16 +45,16 @@ SecondsPerByte exchange_time(const CommunicationCost& cost, int ranks, int on_a_
                              models::Collective collective) {
   const SecondsPerByte between = nccl_routes(cost, ranks, collective).exchange;
   if (on_a_node == 1) return between;
-  if (collective == models::Collective::neighbour_exchange) {
-    const BytesPerSecond port = bandwidth_on_a_node(
-        cost, {"neighbour-exchange", {.ranks = on_a_node}, models::neighbour_exchange(on_a_node)},
-        collective, on_a_node);
-    return std::max(between, 1.0 / port);
-  }
-  const BytesPerSecond port = bandwidth_on_a_node(
-      cost, {"all-to-all", {.ranks = on_a_node}, models::pairwise_all_to_all(on_a_node)},
-      collective, on_a_node);
-  return std::max(between, (on_a_node - 1.0) / ranks / port);
+  const bool is_all_to_all = collective == models::Collective::all_to_all;
+  const BytesPerSecond port =
+      bandwidth_on_a_node(cost,
+                          {std::string(name(collective)),
+                           {.ranks = on_a_node},
+                           is_all_to_all ? models::pairwise_all_to_all(on_a_node)
+                                         : models::neighbour_exchange(on_a_node)},
+                          collective, on_a_node);
+  const double sent = is_all_to_all ? (on_a_node - 1.0) / ranks : 1;  // of the buffer
+  return std::max(between, sent / port);
 }
 
 // The bandwidth of a node's NICs, that of the slowest node.

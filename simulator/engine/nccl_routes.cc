@@ -105,4 +105,13 @@ NcclRoutes nccl_routes(const CommunicationCost& cost, int ranks, models::Collect
   return {.ring = ring.busiest(), .tree = tree.busiest()};
 }
 
+std::optional<LibraryCurve> curve_on_routes(const models::Profile* profile, models::Library library,
+                                            LibraryJob job, Bound bound,
+                                            const CommunicationCost& cost) {
+  auto curve = LibraryCurve::find(profile, library, job, bound);
+  if (!curve || !job.has_own_routes || library != models::Library::nccl) return curve;
+  job.least_on_routes = nccl_routes(cost, job.ranks, job.collective).least();
+  return LibraryCurve::find(profile, library, job, bound);
+}
+
 }  // namespace paceline::simulator

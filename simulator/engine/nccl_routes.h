@@ -17,11 +17,13 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "models/base/units.h"
 #include "models/collective/catalogue.h"
 #include "simulator/cost/communication_cost.h"
+#include "simulator/cost/library_curve.h"
 
 namespace paceline::simulator {
 
@@ -44,5 +46,12 @@ struct NcclRoutes {
 [[nodiscard]] NcclRoutes nccl_routes(
     const CommunicationCost& cost, int ranks,
     models::Collective collective = models::Collective::all_reduce);
+
+// The library's curve for the job, as LibraryCurve::find() chooses it. Where the job has its own routes, a
+// curve of NCCL takes at least what the busiest of them needs.
+[[nodiscard]] std::optional<LibraryCurve> curve_on_routes(const models::Profile* profile,
+                                                          models::Library library, LibraryJob job,
+                                                          Bound bound,
+                                                          const CommunicationCost& cost);
 
 }  // namespace paceline::simulator

@@ -169,14 +169,11 @@ AllReduceTime AllReduceTimer::by_nccl(NcclCollective of, Bytes bytes) {
 
 std::optional<AllReduceTime> AllReduceTimer::by_curve(models::Library library, Bytes bytes,
                                                       models::Collective collective) const {
+  const LibraryJob job = library_job(request_.cluster, request_.ranks, request_.wire, collective);
   const auto at = [&](Bound bound) {
-    LibraryJob job = library_job(request_.cluster, request_.ranks, request_.wire, collective);
-    if (job.has_own_routes && library == models::Library::nccl)
-      job.least_on_routes =
-          nccl_routes(paced_cost(request_.cluster, request_.profile, bound, request_.ranks, {}),
-                      request_.ranks, collective)
-              .least();
-    return LibraryCurve::find(request_.profile, library, job, bound);
+    return curve_on_routes(
+        request_.profile, library, job, bound,
+        paced_cost(request_.cluster, request_.profile, bound, request_.ranks, {}));
   };
   const auto stated = at(Bound::stated);
   if (!stated) return std::nullopt;

@@ -194,10 +194,9 @@ PredictorSetting& JobSettings::at(const models::Strategy& strategy, int ranks, B
   PredictorSetting& setting = at(ranks, bound);
   const auto library = strategy.library();
   if (!library || setting.curve_of(*library) != nullptr) return setting;
-  LibraryJob job = library_job(request_.cluster, ranks, request_.wire);
-  if (job.has_own_routes && library == models::Library::nccl)
-    job.least_on_routes = nccl_routes(setting.engine.cost(), ranks).least();
-  auto curve = LibraryCurve::find(request_.profile, *library, job, bound);
+  auto curve = curve_on_routes(request_.profile, *library,
+                               library_job(request_.cluster, ranks, request_.wire), bound,
+                               setting.engine.cost());
   if (curve) {
     setting.curves.emplace(*library, *std::move(curve));
   } else if (library == models::Library::nccl && !setting.nccl) {

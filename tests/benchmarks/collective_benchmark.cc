@@ -91,8 +91,8 @@ struct Contender {
   [[nodiscard]] double best() const { return *std::min_element(seconds.begin(), seconds.end()); }
 };
 
-// What is timed, and on what: a rank's bucket, and as much again for a library that does not work
-// in place.
+// The collective that is timed, and its memory. `bucket` is the rank's bucket. `other` has the same
+// size, for libraries that do not work in place.
 struct Job {
   Collective collective;
   int rank;

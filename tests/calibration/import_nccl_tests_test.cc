@@ -249,7 +249,7 @@ TEST(NcclTests, OtherCollectivesAreToldByTheirTables) {
   }
 }
 
-// Of two ranks and more, an exchange with neighbours has a bus bandwidth that no other has.
+// Its bus bandwidth equals its algorithm bandwidth. No other collective without sums and a root has that.
 TEST(NcclTests, AnExchangeWithNeighboursIsToldByItsBandwidth) {
   const std::string text = golden_import("nccl_tests/2.13-alltoall-one-node.txt");
   const std::string head = text.substr(0, text.find("        1024  "));

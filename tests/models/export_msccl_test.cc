@@ -159,7 +159,7 @@ TEST(ExportMsccl, ExecutedTheOtherCollectivesDoWhatTheyPromise) {
       if (algorithm.collective == Collective::all_reduce) continue;
       const bool has_name = algorithm.collective < Collective::reduce ||
                             algorithm.collective == Collective::all_to_all;
-      // By way of other ranks, where there are any.
+      // From four ranks on, its blocks travel by way of other ranks.
       const bool is_indirect = algorithm.name == "bruck-all-to-all" && p > 3;
       if (!has_name || is_indirect) {
         EXPECT_THROW(static_cast<void>(msccl(algorithm.collective, algorithm.build({.ranks = p}),

@@ -157,7 +157,8 @@ TEST(Work, GradientsOfAMatrixProductCostAsMuchAsTheProduct) {
       EXPECT_EQ(layer.weight_gradient_flops, attention == nullptr ? layer.forward_flops : 0)
           << layer.name;
       if (layer.forward_flops == 0) continue;
-      // Of attention in halves of its two products: four gradients, and fused a score more.
+      // Attention has two products in its forward pass and four in its backward pass. The fused form
+      // computes the scores once more. A half is one product of attention.
       const int halves = attention == nullptr ? 2 : attention->fused ? 5 : 4;
       EXPECT_EQ(layer.data_gradient_flops, first ? 0 : halves * layer.forward_flops / 2)
           << layer.name;

@@ -80,8 +80,8 @@ TEST(NcclPractice, AStepTakesTheLatencyOfEfaAndOfTcp) {
   EXPECT_DOUBLE_EQ(network_us(tcp, NcclProtocol::simple), 40);
 }
 
-// What a plugin tells counts twice with Simple, which NCCL then chooses at larger sizes; a step takes what it
-// takes.
+// NCCL counts the latency that a plugin reports twice with Simple, and therefore chooses Simple at larger
+// sizes only. The predicted time of a step does not change.
 TEST(NcclPractice, WhatAPluginTellsDecidesTheChoiceAndNotTheTime) {
   const models::Cluster told = with_nic("efa-v2-100g");
   models::Cluster silent = told;

@@ -139,7 +139,7 @@ inline std::vector<Case> cases_in_messages(int p, std::size_t message_bytes) {
   return cases;
 }
 
-// What the ranks of a case end with.
+// The buckets that the ranks of a case must end with.
 class Expected {
  public:
   explicit Expected(const Case& c) : case_(c), sum_(to_size(c.elements)), magnitude_(sum_.size()) {
