@@ -84,6 +84,7 @@ std::vector<CatalogList> catalog() {
           {"PRICES", entries(models::catalog_prices(), described)},
           {"SCHEDULES", entries(models::collective_catalogue(), with_source)},
           {"STRATEGIES", entries(models::strategy_catalogue(), with_source)},
+          {"SHARDED", entries(models::sharded_catalogue(), with_source)},
           {"SYSTEMS", entries(models::other_system_catalogue(), with_source)},
           {"OPTIMIZERS", entries(models::optimizer_catalogue(), with_source)},
           {"PROFILES", std::move(profiles)},

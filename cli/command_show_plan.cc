@@ -162,7 +162,7 @@ void show(const Options& options) {
     progress.end();
     const job::MemoryNeed need = job::memory_need(job, network, run.plan);
     if (job::checks_memory(job) && !need.fits)
-      throw job::does_not_fit(job, need, std::string(strategy->name));
+      throw job::does_not_fit(job, network, run.plan, need, std::string(strategy->name));
     plans.push_back({.name = std::string(strategy->name),
                      .plan = run.plan,
                      .travel = plan_travel(run.plan, run.dag, run.steady),

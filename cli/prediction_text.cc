@@ -29,6 +29,7 @@ std::string thresholds_text(const models::Strategy& strategy,
     add("theta " + to_text_binary(thresholds.fusion));
   if (strategy.takes_hybrid()) add("eta " + to_text(thresholds.hybrid));
   if (strategy.takes_group()) add(fmt::format("k {}", thresholds.group_size));
+  if (!thresholds.reshard) add("gathered until the backward pass");
   if (strategy.takes_segments()) add(fmt::format("{} segments", thresholds.segments));
   if (strategy.takes_rings() && thresholds.rings > 0)
     add(fmt::format("{} rings", thresholds.rings));
@@ -147,7 +148,8 @@ std::string thresholds_note(const job::PredictionTable& table) {
   for (const simulator::StrategyPrediction& row : table.rows) {
     const models::Strategy& strategy = models::strategy(row.name);
     const models::Hybrid* hybrid = strategy.hybrid();
-    if (strategy.other) continue;
+    if (strategy.other || (strategy.sharded() != nullptr && strategy.sharded()->gathers()))
+      continue;
     has_theta = has_theta || (strategy.fusion == models::Fusion::by_default && !given.fusion);
     has_eta = has_eta || (hybrid != nullptr && hybrid->threshold == Bytes{0} && !given.hybrid);
     has_k = has_k || (strategy.takes_group() && !given.group_size);
@@ -198,8 +200,8 @@ std::string partly_taken_text(const job::Job& job) {
 // What times the all-reduces of a row, in two words at most.
 std::string engine_text(const simulator::StrategyPrediction& row) {
   if (models::strategy(row.name).traits().takes_machines) return "closed form";
-  if (row.plan.uses<models::Library>() == nullptr) return std::string(name(row.engine));
-  return row.by_library_model ? "own model" : "own curve";
+  if (row.by_library_model) return "own model";
+  return row.plan.uses<models::Library>() == nullptr ? std::string(name(row.engine)) : "own curve";
 }
 
 // "313.4 - 315.6 ms", or "985 us - 1.2 ms".
@@ -209,6 +211,18 @@ std::string interval_text(const simulator::StrategyPrediction& row) {
   const std::size_t unit = low.find(' ');
   const bool is_one_unit = unit != std::string::npos && high.ends_with(low.substr(unit));
   return fmt::format("{} - {}", is_one_unit ? low.substr(0, unit) : low, high);
+}
+
+// A number with a prefix of SI: "538 k".
+std::string count_text(double count) {
+  if (count >= 1e6) return fmt::format("{:.4g} M", count / 1e6);
+  return count >= 1e3 ? fmt::format("{:.4g} k", count / 1e3) : fmt::format("{:.4g}", count);
+}
+
+// In tokens where the row is of a language model, else in samples.
+std::string throughput_text(const simulator::StrategyPrediction& row) {
+  return row.utilization ? count_text(row.utilization->tokens.value()) + " tokens/s"
+                         : to_text(row.throughput);
 }
 
 std::vector<Table::Column> table_columns(bool has_stragglers) {
@@ -249,7 +263,7 @@ Table table_of(const job::Job& job, std::span<const simulator::StrategyPredictio
                                  to_text(row.stragglers->throughput)});
     }
     cells.insert(cells.end(),
-                 {to_text(row.throughput),
+                 {throughput_text(row),
                   percent(row.stragglers ? row.stragglers->efficiency : row.efficiency),
                   to_text(row.spent.exposed_communication), to_text(row.spent.communication),
                   fmt::format("{}", row.plan.buckets.size()), engine_text(row), plan_text(row)});
@@ -294,6 +308,11 @@ std::string winner_text(const job::PredictionTable& table) {
     path += fmt::format("{}{} {}", path.empty() ? "" : ", ", name(part.kind), share(part.time));
   }
   text += fmt::format("  its critical path: {}\n", path);
+  if (const auto& use = winner.utilization)
+    text += fmt::format(
+        "  {} tokens/s, {} of each rank; MFU {} ({} with all of attention's square), HFU {}\n",
+        count_text(use->tokens.value()), count_text(use->tokens_of_rank.value()), percent(use->mfu),
+        percent(use->mfu_full_square), percent(use->hfu));
   const std::string thresholds = plan_text(winner);
   std::string tied;
   for (const std::size_t i : table.tied()) {
@@ -443,6 +462,26 @@ std::string basis_note(const job::Job& job, std::string_view compute_source, boo
                      fmt::format("{} figures", figures), fmt::join(parts, ", "));
 }
 
+namespace {
+
+// Strategies that are left out for the same reason, by all their names.
+std::vector<std::pair<std::string, simulator::LeftOut>> left_out_alike(
+    std::span<const simulator::LeftOut> left_out) {
+  std::vector<std::pair<std::string, simulator::LeftOut>> alike;
+  for (const simulator::LeftOut& row : left_out) {
+    const auto found = std::ranges::find_if(alike, [&](const auto& other) {
+      return other.second.why == row.why && other.second.remedy == row.remedy;
+    });
+    if (found == alike.end())
+      alike.emplace_back(row.name, row);
+    else
+      found->first += ", " + row.name;
+  }
+  return alike;
+}
+
+}  // namespace
+
 std::string time_budget_note(std::span<const job::PredictionTable> tables) {
   LinesByRanks lines;
   const bool is_curve = tables.size() > 1;
@@ -461,13 +500,11 @@ std::string time_budget_note(std::span<const job::PredictionTable> tables) {
                   : fmt::format("--strategy {}", row.name)),
           table.ranks);
     }
-    for (const simulator::LeftOut& row : table.left_out) {
-      lines.say(
-          is_curve && row.takes_long
-              ? fmt::format("{}: left out because it would take long; {}", row.name, row.remedy)
-              : fmt::format("{}: left out: {}; {}", row.name, row.why, row.remedy),
-          table.ranks);
-    }
+    for (const auto& [names, row] : left_out_alike(table.left_out))
+      lines.say(is_curve && row.takes_long
+                    ? fmt::format("{}: left out because it would take long; {}", names, row.remedy)
+                    : fmt::format("{}: left out: {}; {}", names, row.why, row.remedy),
+                table.ranks);
   }
   return lines.text(is_curve);
 }
@@ -477,7 +514,9 @@ std::string library_note(std::span<const job::PredictionTable> tables) {
   std::vector<std::pair<std::string, LinesByRanks>> notes;
   for (const job::PredictionTable& table : tables) {
     for (const simulator::StrategyPrediction& row : table.rows) {
-      if (row.plan.uses<models::Library>() == nullptr) continue;
+      const bool is_sharded = row.plan.uses<models::ShardUse>() != nullptr;
+      if (row.plan.uses<models::Library>() == nullptr && !(is_sharded && row.by_library_model))
+        continue;
       auto known = std::find_if(notes.begin(), notes.end(),
                                 [&](const auto& other) { return other.first == row.name; });
       if (known == notes.end()) known = notes.insert(notes.end(), {row.name, {}});
@@ -486,7 +525,8 @@ std::string library_note(std::span<const job::PredictionTable> tables) {
           tables.size() > 1 && to != std::string::npos)
         timed_by.erase(to + std::string_view(", scaled").size(),
                        fmt::format(" to {}", table.ranks).size());
-      known->second.say(fmt::format("{}: all-reduces timed by {}", row.name, timed_by),
+      known->second.say(fmt::format("{}: {} timed by {}", row.name,
+                                    is_sharded ? "collectives" : "all-reduces", timed_by),
                         table.ranks);
     }
   }
@@ -522,6 +562,8 @@ std::string setting_text(const job::Job& job) {
   std::string text;
   if (!job.question.nic.empty())
     text += fmt::format("NIC: {} in place of the cluster's own (--nic)\n", job.question.nic);
+  if (job.question.recompute != models::Recompute::none)
+    text += "recomputed: the activations of each block, in its backward pass (--recompute)\n";
   if (job.question.overlap)
     text += fmt::format("overlap: {}, for all strategies but no-overlap (--overlap)\n",
                         name(*job.question.overlap));

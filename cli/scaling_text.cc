@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,7 @@ Table points_table(const job::Job& job, std::span<const job::PredictionTable> ta
       columns.push_back({fmt::format("{} {}", strategy->name, name(wire))});
   }
   std::vector<std::size_t> column_of;  // of each row of the table that was read last
+  std::set<std::size_t> used;          // columns with a cell
   Table rows(std::move(columns));
   for (const job::PredictionTable& table : tables) {
     std::vector<std::string> cells = {fmt::format("{}", table.ranks)};
@@ -36,6 +38,7 @@ Table points_table(const job::Job& job, std::span<const job::PredictionTable> ta
           continue;
         }
         column_of.push_back(cells.size());
+        used.insert(cells.size());
         cells.push_back(fmt::format("{}{:.0f} /s {:>7}", i == best ? "* " : "",
                                     table.rows[i].throughput.value(),
                                     percent(table.rows[i].efficiency)));
@@ -44,8 +47,13 @@ Table points_table(const job::Job& job, std::span<const job::PredictionTable> ta
     }
     rows.add(std::move(cells));
   }
-  if (top == 0 || tables.empty()) return rows;
+  if (tables.empty()) return rows;
   std::vector<std::size_t> kept = {0};
+  if (top == 0) {
+    kept.insert(kept.end(), used.begin(), used.end());
+    rows.keep_columns(kept);
+    return rows;
+  }
   for (const std::size_t row : top_of(top, iterations_of(tables.back()), tables.back().best()))
     kept.push_back(column_of[row]);
   rows.keep_columns(kept);

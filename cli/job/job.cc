@@ -34,12 +34,26 @@ bool is_by_default(const models::Strategy& strategy, const models::Cluster& clus
   return strategy.traits().by_kernels || !simulator::has_collectives(cluster.device);
 }
 
+// Whether somebody would shard the training of one of the networks: GPUs of 2020 and later that train
+// transformers.
+bool are_sharded_by_default(const std::vector<LoadedNetwork>& networks,
+                            const models::Device& device) {
+  constexpr int first_year = 2020;
+  return simulator::has_collectives(device) && device.year.value_or(0) >= first_year &&
+         std::any_of(networks.begin(), networks.end(),
+                     [](const LoadedNetwork& network) { return network.work.sequence > 0; });
+}
+
 // The strategies that are asked for. All of them are those that run on the cluster.
 std::vector<const models::Strategy*> load_strategies(const simulator::AskedStrategies& asked,
-                                                     const models::Cluster& cluster,
-                                                     const models::Profile* profile) {
+                                                     const Job& job) {
+  const models::Cluster& cluster = job.cluster;
+  const models::Profile* profile = job.profile ? &*job.profile : nullptr;
   std::vector<const models::Strategy*> chosen = asked.named;
   if (!asked.are_named()) {
+    if (are_sharded_by_default(job.networks, cluster.device))
+      for (const models::Strategy& strategy : models::sharded_catalogue())
+        chosen.push_back(&strategy);
     for (const models::Strategy& strategy : models::strategy_catalogue()) {
       if (is_timed_on(strategy, cluster, profile) &&
           (asked.all || is_by_default(strategy, cluster)))
@@ -130,7 +144,7 @@ void take_strategies(bool is_added_to, Job& job) {
   job.wires = job.question.wires;
   if (job.wires.empty()) job.wires = {models::default_wire(job.question.precision)};
   job.names_strategies = asked.are_named();
-  job.strategies = load_strategies(asked, job.cluster, job.profile ? &*job.profile : nullptr);
+  job.strategies = load_strategies(asked, job);
   if (asked.are_chosen_here())
     for (const models::Strategy& strategy : models::strategy_catalogue())
       if (!is_by_default(strategy, job.cluster)) job.without_servers.push_back(&strategy);

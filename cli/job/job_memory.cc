@@ -13,9 +13,8 @@ MemoryNeed memory_need(const simulator::StrategyPrediction& row) {
 }
 
 MemoryNeed memory_need(const Job& job, const LoadedNetwork& network, const models::Plan& plan) {
-  const simulator::MemoryRequest request{network.work, plan, job.question.precision,
-                                         job.question.batch_per_rank,
-                                         job.question.optimizer_states};
+  const simulator::MemoryRequest request =
+      simulator::memory_request(network.work, plan, job.question);
   const Bytes capacity = job.cluster.device.memory.value;
   const Bytes of_rank = simulator::device_memory(request).total();
   return {of_rank, simulator::largest_batch(request, capacity), of_rank <= capacity};
@@ -38,10 +37,16 @@ std::string largest_batch_text(const MemoryNeed& need) {
              : std::string("not even a batch of 1 fits");
 }
 
-InputError does_not_fit(const Job& job, const MemoryNeed& need, const std::string& strategy) {
+InputError does_not_fit(const Job& job, const LoadedNetwork& network, const models::Plan& plan,
+                        const MemoryNeed& need, const std::string& strategy) {
+  simulator::MemoryRequest recomputed = simulator::memory_request(network.work, plan, job.question);
+  recomputed.recompute = models::Recompute::full;
+  const bool would_fit = need.largest_batch == 0 && simulator::device_memory(recomputed).total() <=
+                                                        job.cluster.device.memory.value;
   return {{"--batch"},
           fmt::format("{} with {}", too_large_text(job, need), strategy),
-          fmt::format("{}; --ignore-memory times it all the same", largest_batch_text(need))};
+          fmt::format("{}{}; --ignore-memory times it all the same", largest_batch_text(need),
+                      would_fit ? "; --recompute full makes this one fit" : "")};
 }
 
 }  // namespace paceline::job

@@ -79,6 +79,13 @@ const Document<Job>& setting_document() {
               "gradient_scale", [](const Job& job) { return job.question.gradient_scale; },
               positive())
           .add("exact_compute", [](const Job& job) { return job.question.compute_is_exact; })
+          .add_if_any("recompute",
+                      [](const Job& job) {
+                        const models::Recompute recompute = job.question.recompute;
+                        return recompute == models::Recompute::none
+                                   ? std::nullopt
+                                   : std::optional(std::string(name(recompute)));
+                      })
           .add("ignore_memory", [](const Job& job) { return job.question.ignore_memory; })
           .add("overlap", [](const Job& job) { return job.question.overlap; })
           .add(

@@ -74,8 +74,7 @@ class Block {
     const simulator::StrategyRun run = predictor_->run(*question.strategies.named.front());
     row.buckets = run.plan.buckets.size();
     const Bytes memory =
-        simulator::device_memory({network_->work, run.plan, question.precision,
-                                  question.batch_per_rank, question.optimizer_states})
+        simulator::device_memory(simulator::memory_request(network_->work, run.plan, question))
             .total();
     row.memory = memory;
     row.engine = simulator::name(run.method.engine);

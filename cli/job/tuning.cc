@@ -390,7 +390,8 @@ Tuning tune_job(const Job& job, int ranks, const TuningTarget& target,
   }
   if (tuning.tuned.plan.buckets.empty())
     throw InputError({"--all-reduce"}, "no plan of these all-reduces fits the device's memory",
-                     "name others, a smaller --batch, or --ignore-memory");
+                     "name others, a smaller --batch, or --ignore-memory; paceline predict has "
+                     "strategies that shard what a rank keeps");
   if (tuning.by_library && tuning.by_library->second <= tuning.tuned.period)
     tuning.by_library.reset();
   describe(tuning, taken);

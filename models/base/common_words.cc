@@ -13,26 +13,28 @@ struct CommonWord {
   std::string_view remedy;
 };
 
-constexpr std::string_view replicated =
-    "not modelled yet: every rank holds the whole network, as with DDP";
+constexpr std::string_view whole_layers =
+    "not modelled yet: a rank computes all of a layer, and all layers";
+constexpr std::string_view shardings =
+    "give --strategy zero1, zero2, fsdp (ZeRO-3) or hsdp, whose shards are --group ranks";
+constexpr std::string_view recomputation = "give --recompute full, or none";
 constexpr std::string_view sixteen_bits =
     "choose mixed: 16-bit computation with FP32 master weights; --wire says the type on the wire";
 constexpr std::string_view own_network =
     "write it as a YAML file (docs/formats.md), or take it from PyTorch (docs/python.md)";
 
 constexpr std::array words = {
-    CommonWord{"option", "--sharding", replicated},
-    CommonWord{"option", "--fsdp", replicated},
-    CommonWord{"option", "--zero*", replicated},
-    CommonWord{"option", "--tensor-parallel*", replicated},
-    CommonWord{"option", "--pipeline-parallel*", replicated},
-    CommonWord{"option", "--expert-parallel*", replicated},
-    CommonWord{"option", "--context-parallel*", replicated},
-    CommonWord{"option", "--tp", replicated},
-    CommonWord{"option", "--pp", replicated},
-    CommonWord{"option", "--recompute", "not modelled yet: all activations are kept"},
-    CommonWord{"option", "--activation-checkpointing",
-               "not modelled yet: all activations are kept"},
+    CommonWord{"option", "--sharding", shardings},
+    CommonWord{"option", "--fsdp", shardings},
+    CommonWord{"option", "--zero*", shardings},
+    CommonWord{"option", "--tensor-parallel*", whole_layers},
+    CommonWord{"option", "--pipeline-parallel*", whole_layers},
+    CommonWord{"option", "--expert-parallel*", whole_layers},
+    CommonWord{"option", "--context-parallel*", whole_layers},
+    CommonWord{"option", "--tp", whole_layers},
+    CommonWord{"option", "--pp", whole_layers},
+    CommonWord{"option", "--activation-checkpointing", recomputation},
+    CommonWord{"option", "--checkpointing", recomputation},
     CommonWord{"option", "--optimizer",
                "--optimizer-states says what it keeps for each parameter: 2 for Adam, 1 for "
                "momentum"},
@@ -42,12 +44,12 @@ constexpr std::array words = {
                "give --samples of paceline cost: the tokens divided by --sequence"},
     CommonWord{"option", "--gpus", "give --ranks, one for each GPU, or --nodes"},
     CommonWord{"option", "--world-size", "give --ranks"},
-    CommonWord{"strategy", "fsdp*", replicated},
-    CommonWord{"strategy", "hsdp", replicated},
-    CommonWord{"strategy", "zero*", replicated},
-    CommonWord{"strategy", "deepspeed*", replicated},
-    CommonWord{"strategy", "megatron*", replicated},
-    CommonWord{"strategy", "tp", replicated},
+    CommonWord{"strategy", "fsdp*", "write fsdp, or hsdp with --group"},
+    CommonWord{"strategy", "zero3", "write fsdp, which is ZeRO-3"},
+    CommonWord{"strategy", "zero-3", "write fsdp, which is ZeRO-3"},
+    CommonWord{"strategy", "deepspeed*", "write zero1, zero2 or fsdp (ZeRO-3)"},
+    CommonWord{"strategy", "megatron*", "write zero1, Megatron-LM's distributed optimizer"},
+    CommonWord{"strategy", "tp", whole_layers},
     CommonWord{"precision", "bf16", sixteen_bits},
     CommonWord{"precision", "bfloat16", sixteen_bits},
     CommonWord{"precision", "fp16", sixteen_bits},

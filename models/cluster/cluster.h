@@ -48,6 +48,22 @@ struct DeviceNames {
   std::vector<std::string> pci;       // device numbers on the PCI bus, "0x20b0" (pci-ids.ucw.cz)
 };
 
+// What the kernels of a transformer in 16 bits reach in training, as measured kernel by kernel.
+struct TransformerKernels {
+  // Share of the dense peak that matrix products reach whose weights have sides of `full_side` and more, and of
+  // that share those whose smaller side is `middle_side` and `small_side`.
+  Figure<double> product;
+  double middle_share = 1;
+  double small_share = 1;
+  static constexpr double full_side = 4096, middle_side = 2048, small_side = 512;
+  // FLOP/s of the forward pass of fused causal attention with heads of 128 over long sequences, half of the
+  // square counted, and the length of a sequence over which it reaches half of that.
+  Figure<FlopsPerSecond> attention;
+  double half_rate_sequence = 0;
+  // The throughput of a training step that nobody calibrated over the one that all these give.
+  Figure<double> reached;
+};
+
 // A processor that runs one rank. Rates are peaks from the datasheet; the two efficiencies
 // say what share of them a training step reaches on compute-bound and memory-bound layers.
 struct Device {
@@ -67,6 +83,8 @@ struct Device {
   // these efficiencies, and the fixed time of each layer, give; in FP32 and in mixed precision.
   Figure<double> roofline_efficiency;
   Figure<double> roofline_efficiency_mixed;
+  // What kernels of transformers reach; nothing where no table of them is known.
+  std::optional<TransformerKernels> transformer;
   std::optional<int> multiprocessors;    // of a GPU (NVIDIA's SMs)
   std::optional<int> year;               // from which it was to be had
   std::optional<VendorLibrary> library;  // NCCL for GPUs that state none

@@ -37,6 +37,11 @@ void for_each_figure(const Cluster& cluster, Visit visit) {
   visit_any("device", "rated power", device.power);
   visit("device", "roofline, FP32", device.roofline_efficiency);
   visit("device", "roofline, mixed", device.roofline_efficiency_mixed);
+  if (device.transformer) {
+    visit("device", "matrix products", device.transformer->product);
+    visit("device", "attention", device.transformer->attention);
+    visit("device", "reached by steps", device.transformer->reached);
+  }
   if (cluster.platform == nullptr) {
     visit_link("intra link", cluster.intra);
     if (cluster.has_nic()) visit_link("NIC", cluster.nic);

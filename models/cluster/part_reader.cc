@@ -214,6 +214,24 @@ std::vector<CatalogEntry> catalog_links() {
   return CatalogFile("links.yaml", "links").entries();
 }
 
+// What kernels of transformers reach: "transformer: {product: 0.72, attention: 640 TFLOP/s, ...}".
+TransformerKernels read_transformer(const YamlMap& device, const Basis& basis) {
+  const YamlMap map(device.at("transformer"), device.file(), "transformer",
+                    {"product", "of_middle", "of_small", "attention", "half_rate_sequence",
+                     "reached", "provenance", "source"});
+  require(map, {"product", "of_middle", "of_small", "attention", "half_rate_sequence", "reached"});
+  const Basis own = map.has("source") ? basis_of(map) : basis;
+  TransformerKernels kernels;
+  override_figure(map, "product", own, share, kernels.product);
+  kernels.middle_share = map.parsed("of_middle", share);
+  kernels.small_share = map.parsed("of_small", share);
+  override_figure(map, "attention", own, flop_rate, kernels.attention);
+  override_figure(map, "reached", own, roofline_share, kernels.reached);
+  kernels.half_rate_sequence = map.parsed(
+      "half_rate_sequence", [](const std::string& text) { return parse_number(text, 1, 1e6); });
+  return kernels;
+}
+
 Device read_device(const YAML::Node& node, const std::string& file, const std::string& name) {
   const YamlMap map(node, file, "device " + name,
                     {"base",
@@ -232,6 +250,7 @@ Device read_device(const YAML::Node& node, const std::string& file, const std::s
                      "memory_efficiency",
                      "roofline_efficiency",
                      "roofline_efficiency_mixed",
+                     "transformer",
                      "power",
                      "multiprocessors",
                      "cooling",
@@ -275,6 +294,7 @@ Device read_device(const YAML::Node& node, const std::string& file, const std::s
   override_figure(map, "roofline_efficiency", basis, roofline_share, device.roofline_efficiency);
   override_figure(map, "roofline_efficiency_mixed", basis, roofline_share,
                   device.roofline_efficiency_mixed);
+  if (map.has("transformer")) device.transformer = read_transformer(map, basis);
   if (map.has("multiprocessors"))
     device.multiprocessors = read_count(map, "multiprocessors", most_multiprocessors);
   if (map.has("cooling"))

@@ -3,5 +3,5 @@ set(network_sources
   network/zoo/alexnet.cc network/zoo/bert.cc network/zoo/decoders.cc network/zoo/googlenet.cc network/zoo/gpt2.cc
   network/zoo/inception.cc network/zoo/resnet.cc network/zoo/small.cc network/zoo/vgg.cc)
 set(network_headers
-  network/decoder.h network/hugging_face.h network/layer.h network/network.h network/network_json.h network/shape.h network/shape_inference.h network/work.h
+  network/decoder.h network/hugging_face.h network/layer.h network/recompute.h network/network.h network/network_json.h network/shape.h network/shape_inference.h network/work.h
   network/yaml.h network/zoo.h network/zoo/families.h)

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <span>
 
 #include "models/base/error.h"
@@ -213,6 +214,8 @@ struct Counting {
     // a whole number.
     const std::int64_t pairs = a.causal ? product(work.name, {window, 2 * out.height - window})
                                         : product(work.name, {2, window, out.height});
+    work.head_features = out.channels / a.heads;
+    work.square_flops = product(work.name, {4, out.height, window, out.channels});
     work.forward_flops = product(work.name, {2, pairs, out.channels});
     work.data_gradient_flops = needs_data_gradient ? work.forward_flops / 2 * 5 : 0;
     const std::int64_t softmax = product(work.name, {a.heads, out.height});
@@ -248,6 +251,60 @@ std::size_t inputs_of_samples(const Layer& layer) {
   return layer.inputs.size() - (has_bias ? 1 : 0);
 }
 
+// Whether the output is the input's memory.
+bool is_view(const LayerKind& kind) {
+  const auto* rearranged = std::get_if<Rearrange>(&kind);
+  return std::holds_alternative<Flatten>(kind) || std::holds_alternative<Slice>(kind) ||
+         (rearranged != nullptr && rearranged->view);
+}
+
+// Whether the backward pass of a layer of this kind reads what it read.
+bool keeps_inputs(const LayerKind& kind) {
+  const auto is_any = [&]<class... Kinds>(std::variant<Kinds...>*) {
+    return (std::holds_alternative<Kinds>(kind) || ...);
+  };
+  const auto* scale = std::get_if<Scale>(&kind);
+  using Keeping = std::variant<Convolution, FullyConnected, BatchNorm, Lrn, Multiply, Linear,
+                               TiedLinear, LayerNorm, Gelu, Silu, Attention, SoftmaxCrossEntropy>;
+  return is_any(static_cast<Keeping*>(nullptr)) || (scale != nullptr && scale->learned);
+}
+
+// Fills in what each layer stores, and whether other blocks read its output.
+void add_stored(const Network& network, std::vector<LayerWork>& layers) {
+  const auto kind_of = [&](std::size_t layer) -> const LayerKind& {
+    return network.layers()[layer].kind;
+  };
+  std::vector<bool> is_stored(layers.size(), false);
+  const auto store = [&](int layer, bool in_product) {
+    while (layer != network_input && is_view(kind_of(to_size(layer))))
+      layer = network.layers()[to_size(layer)].inputs.front();
+    if (layer == network_input) return;
+    const bool is_computed_anew =
+        in_product && std::holds_alternative<Silu>(kind_of(to_size(layer)));
+    if (!is_computed_anew) is_stored[to_size(layer)] = true;
+  };
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const Layer& layer = network.layers()[i];
+    if (std::holds_alternative<Relu>(layer.kind) || std::holds_alternative<Tanh>(layer.kind))
+      is_stored[i] = true;
+    for (const int input : std::span(layer.inputs).first(inputs_of_samples(layer))) {
+      if (keeps_inputs(layer.kind)) store(input, std::holds_alternative<Multiply>(layer.kind));
+      if (input != network_input &&
+          block_of(layers[to_size(input)].name) != block_of(layers[i].name))
+        layers[to_size(input)].leaves_block = true;
+    }
+  }
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    LayerWork& layer = layers[i];
+    const bool is_loss = std::holds_alternative<SoftmaxCrossEntropy>(kind_of(i));
+    const std::int64_t aside =
+        is_loss ? layer.forward_written
+                : std::max<std::int64_t>(
+                      0, layer.forward_written - layer.forward_passing - layer.output.elements());
+    layer.stored = aside + (is_stored[i] ? layer.output.elements() : 0);
+  }
+}
+
 template <class F>
 std::int64_t sum_over(const std::vector<LayerWork>& layers, F count) {
   std::int64_t sum = 0;
@@ -257,12 +314,23 @@ std::int64_t sum_over(const std::vector<LayerWork>& layers, F count) {
 
 }  // namespace
 
+std::string_view block_of(std::string_view name) {
+  for (std::size_t end = 1; end <= name.size(); ++end) {
+    const bool ends_part = end == name.size() || name[end] == '.';
+    if (ends_part && name[end - 1] >= '0' && name[end - 1] <= '9') return name.substr(0, end);
+  }
+  return {};
+}
+
 std::int64_t LayerWork::parameter_elements() const {
   std::int64_t sum = 0;
   for (const ParameterTensor& tensor : parameters) sum += tensor.elements;
   return sum;
 }
 
+bool NetworkWork::fuses_attention() const {
+  return std::ranges::any_of(layers, [](const LayerWork& l) { return l.head_features > 0; });
+}
 std::int64_t NetworkWork::parameters() const {
   return sum_over(layers, [](const LayerWork& l) { return l.parameter_elements(); });
 }
@@ -317,6 +385,7 @@ NetworkWork work(const Network& network) {
     }
     result.layers.push_back(std::move(entry));
   }
+  add_stored(network, result.layers);
   for (std::size_t i = result.layers.size(); i-- > 0;) {
     const auto& parameters = result.layers[i].parameters;
     for (auto tensor = parameters.rbegin(); tensor != parameters.rend(); ++tensor) {

@@ -19,6 +19,8 @@
 // scores is one for all samples: its weights move, and nothing else; the FLOPs of the small network
 // that may make it, once for a batch, are left out.
 //
+// Stored: a tensor that several layers keep is in memory once. ReLU works in place, flatten and other views
+// store nothing, and SiLU in front of a product is computed anew, as fused kernels of gated layers do.
 // Kept for backward: the input of convolution, fully connected, linear, batch norm, layer norm,
 // GELU, a learned scale, embedding, LRN (which keeps its scale too) and the loss; both inputs of a
 // product; the output of ReLU (in place) and tanh; one element for each output of max pooling (its index) and of dropout (its mask). Attention
@@ -53,6 +55,10 @@ struct LayerWork {
   Shape output;      // of one sample
   std::vector<ParameterTensor> parameters;  // as declared: weight, then bias
   std::int64_t groups = 1;                  // of a convolution
+  // Of fused attention: the width of a head, and the forward FLOPs if each element attended to all of a
+  // window, later ones included.
+  std::int64_t head_features = 0;
+  std::int64_t square_flops = 0;
 
   std::int64_t forward_flops = 0;
   std::int64_t data_gradient_flops = 0;  // 0 for layers that see only the network's input
@@ -67,6 +73,10 @@ struct LayerWork {
   std::int64_t forward_passing = 0;
   // Activation elements that forward must keep for backward.
   std::int64_t kept = 0;
+  // Of its own output and what it computes beside it (a mask, a softmax), the elements that are in memory
+  // until the backward passes that read them: no layer's input is counted twice.
+  std::int64_t stored = 0;
+  bool leaves_block = false;  // whether a layer in another block reads its output
   // Weight elements that are parameters of another layer (tied).
   std::int64_t tied_elements = 0;
   // Whether forward reads only some rows of the parameters, which forward_read has.
@@ -95,6 +105,10 @@ struct Gradient {
   int layer = 0;  // index into NetworkWork::layers
 };
 
+// The block that a layer or a gradient is part of: its name up to the first of its parts, by dots, that ends
+// in a digit; "h3" of "h3.attn.qkv". Empty where there is none, as of embeddings and heads.
+[[nodiscard]] std::string_view block_of(std::string_view name);
+
 struct NetworkWork {
   std::string name;
   std::vector<LayerWork> layers;  // forward (topological) order
@@ -105,6 +119,8 @@ struct NetworkWork {
   // LAMB, by which networks with attention are trained.
   int optimizer_states = 1;
 
+  // Whether it is a transformer whose attention is fused.
+  [[nodiscard]] bool fuses_attention() const;
   [[nodiscard]] std::int64_t parameters() const;
   [[nodiscard]] std::int64_t forward_flops() const;
   [[nodiscard]] std::int64_t backward_flops() const;

@@ -39,7 +39,7 @@ void cut_into_parts(std::span<const Gradient> gradients, std::int64_t part, Add 
   }
 }
 
-// Joins gradients until a bucket holds theta or more. Inductor lets no bucket grow beyond theta.
+// Joins gradients until a bucket holds theta or more, and those of a block that is gathered together. Inductor lets no bucket grow beyond theta.
 template <class Add>
 void join_up_to_theta(const Strategy& strategy, std::span<const Gradient> gradients,
                       const Thresholds& thresholds, const Plan& plan, Add add) {
@@ -47,6 +47,7 @@ void join_up_to_theta(const Strategy& strategy, std::span<const Gradient> gradie
   const Bytes theta = strategy.traits().in_one_bucket ? whole
                       : strategy.takes_fusion()       ? thresholds.fusion
                                                       : Bytes{0};
+  const bool by_blocks = strategy.sharded() != nullptr && strategy.sharded()->gathers();
   const bool closes_before = strategy.other && strategy.other->system == System::inductor;
   // Whether the bucket waits for the gradient behind it.
   const auto stays_open = [&](Bucket bucket, const Gradient& next) {
@@ -60,7 +61,11 @@ void join_up_to_theta(const Strategy& strategy, std::span<const Gradient> gradie
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     open.elements += gradients[i].elements;
     ++open.gradient_count;
-    if (i + 1 < gradients.size() && stays_open(open, gradients[i + 1])) continue;
+    if (i + 1 < gradients.size()) {
+      const bool same_block =
+          by_blocks && block_of(gradients[i].name) == block_of(gradients[i + 1].name);
+      if (same_block || stays_open(open, gradients[i + 1])) continue;
+    }
     add(open);
     open = Bucket{.first_gradient = static_cast<int>(i) + 1};
   }

@@ -16,7 +16,7 @@ constexpr std::array<std::pair<Library, std::string_view>, 2> library_names = {
 
 // In the order of the alternatives of Way.
 constexpr std::array<const WayDocument*, std::variant_size_v<Way>> ways = {
-    &scheduled_document, &library_document, &served_document, &k_fac_document};
+    &scheduled_document, &library_document, &served_document, &k_fac_document, &sharded_document};
 
 }  // namespace
 

@@ -12,6 +12,7 @@
 
 #include "models/collective/catalogue.h"
 #include "models/collective/schedule.h"
+#include "models/layout/sharding.h"
 #include "models/plan/k_fac.h"
 #include "models/plan/servers.h"
 
@@ -31,10 +32,12 @@ enum class Library {
 [[nodiscard]] std::optional<Library> library_named(std::string_view text);
 
 // The ways to travel.
-using Way = std::variant<Schedule,   // an entry of the catalogue of all-reduces, which engines time
-                         Library,    // a library's own all-reduce
-                         ServerUse,  // servers of another system sum
-                         KfacUse>;   // the owners of layers sum
+using Way =
+    std::variant<Schedule,   // an entry of the catalogue of all-reduces, which engines time
+                 Library,    // a library's own all-reduce
+                 ServerUse,  // servers of another system sum
+                 KfacUse,    // the owners of layers sum
+                 ShardUse>;  // sums and parameters are shared out (models/layout/sharding.h)
 
 struct PlannedSchedule {
   std::string algorithm;    // name in all_reduce_catalogue(), or of the library, or of the strategy

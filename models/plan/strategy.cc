@@ -113,6 +113,29 @@ constexpr std::array catalogue = {
              .leaves_choice = true},
 };
 
+constexpr std::array sharded_strategies = {
+    Strategy{.name = "zero1",
+             .summary = "gradients reduced to shards, updated there, and parameters gathered",
+             .source = "Rajbhandari 2020, ZeRO, 5.1; Megatron-LM's distributed optimizer",
+             .fusion = Fusion::by_default,
+             .all_reduce = Sharded{ShardingKind::zero1}},
+    Strategy{.name = "zero2",
+             .summary = "zero1 that also keeps its gradients in shards, reduced in each pass",
+             .source = "Rajbhandari 2020, ZeRO, 5.2",
+             .fusion = Fusion::by_default,
+             .all_reduce = Sharded{ShardingKind::zero2}},
+    Strategy{.name = "fsdp",
+             .summary = "all in shards; parameters of a block gathered before its passes (ZeRO-3)",
+             .source = "Zhao 2023, PyTorch FSDP; Rajbhandari 2020, ZeRO, 5.3",
+             .fusion = Fusion::if_asked,
+             .all_reduce = Sharded{ShardingKind::zero3}},
+    Strategy{.name = "hsdp",
+             .summary = "fsdp in groups of k, a node by default, replicated across groups",
+             .source = "Zhao 2023, PyTorch FSDP, 3.2.2",
+             .fusion = Fusion::if_asked,
+             .all_reduce = Sharded{.kind = ShardingKind::zero3, .in_groups = true}},
+};
+
 // Whatever reads an algorithm from it reads the plan's schedules instead (tuned.h).
 constexpr Strategy tuned = {
     .name = "tuned",
@@ -134,17 +157,24 @@ std::span<const Strategy> strategy_catalogue() {
   return catalogue;
 }
 
+std::span<const Strategy> sharded_catalogue() {
+  return sharded_strategies;
+}
+
+std::array<std::span<const Strategy>, 4> strategy_catalogues() {
+  return {strategy_catalogue(), sharded_catalogue(), other_system_catalogue(),
+          optimizer_catalogue()};
+}
+
 std::vector<std::string> strategy_names() {
   std::vector<std::string> names;
-  for (const Strategy& entry : catalogue) names.emplace_back(entry.name);
-  for (const Strategy& entry : other_system_catalogue()) names.emplace_back(entry.name);
-  for (const Strategy& entry : optimizer_catalogue()) names.emplace_back(entry.name);
+  for (const auto& entries : strategy_catalogues())
+    for (const Strategy& entry : entries) names.emplace_back(entry.name);
   return names;
 }
 
 const Strategy& strategy(std::string_view name) {
-  for (const auto& entries :
-       {strategy_catalogue(), other_system_catalogue(), optimizer_catalogue()}) {
+  for (const auto& entries : strategy_catalogues()) {
     for (const Strategy& entry : entries) {
       if (entry.name == name) return entry;
     }
@@ -217,6 +247,7 @@ std::string Strategy::allowed() const {
 }
 
 bool Strategy::is_runnable() const {
+  if (sharded() != nullptr) return false;
   return !other || other->system == System::ddp || other->system == System::inductor ||
          other->system == System::mg_wfbp;
 }
@@ -239,6 +270,7 @@ bool Strategy::takes_host_copies() const {
 }
 
 bool Strategy::takes_group() const {
+  if (sharded() != nullptr) return sharded()->in_groups;
   return any_algorithm(*this, &CollectiveAlgorithm::takes_group);
 }
 
@@ -255,7 +287,7 @@ void check_overlap(const Strategy& strategy, Overlap overlap) {
       overlap == Overlap::none)
     return;
   throw InputError({"--overlap"}, fmt::format("{} has no overlap {}", strategy.name, name(overlap)),
-                   "choose wait-free, which sends the factors A beside the backward pass, or none");
+                   "choose wait-free or none");
 }
 
 void take_buckets_of_ddp(const OtherSystem& ddp, WireType wire, std::int64_t parameters,

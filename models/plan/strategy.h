@@ -4,6 +4,7 @@
 // search for good thresholds needs one, and is in simulator/planner/thresholds.h.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,6 +19,7 @@
 #include "models/plan/ways/preconditioned.h"
 #include "models/plan/ways/scheduled.h"
 #include "models/plan/ways/served.h"
+#include "models/plan/ways/sharded.h"
 
 namespace paceline::models {
 
@@ -61,7 +63,7 @@ struct Strategy {
   std::string_view summary;  // one line
   std::string_view source;   // paper and section
   Fusion fusion = Fusion::if_asked;
-  std::variant<Scheduled, Hybrid, OnServers, Called, Served, Preconditioned> all_reduce;
+  std::variant<Scheduled, Hybrid, OnServers, Called, Served, Preconditioned, Sharded> all_reduce;
   Overlap overlap = Overlap::wait_free;
   // Whether runtimes leave the all-reduce to the library of the devices. Its own algorithm is what those
   // run whose library has no choice, as NCCL's before 2.4: by_library().
@@ -82,6 +84,8 @@ struct Strategy {
   // Whether a plan of the strategy may have it, and what it may have, in words.
   [[nodiscard]] bool allows(const PlannedSchedule& schedule) const;
   [[nodiscard]] std::string allowed() const;
+  // How it is sharded; null where every rank keeps all of everything.
+  [[nodiscard]] const Sharded* sharded() const { return way<Sharded>(); }
   // Whether our runtime can run its plans: its buckets are of our kind. It has libraries of its own.
   [[nodiscard]] bool is_runnable() const;
   // Whether `replay` can run its plans. Replay skips the negotiation of systems with cycles.
@@ -112,7 +116,11 @@ struct Strategy {
 // Optimizers that move and compute more than gradients and an update: they are predicted where they
 // are named, and in no table with the others, which do the same work in different ways.
 [[nodiscard]] std::span<const Strategy> optimizer_catalogue();
-// The names of the strategies of all three catalogues.
+// Strategies whose ranks do not keep all parameters, gradients and states (models/layout/sharding.h).
+[[nodiscard]] std::span<const Strategy> sharded_catalogue();
+// All catalogues, in the order in which people read them.
+[[nodiscard]] std::array<std::span<const Strategy>, 4> strategy_catalogues();
+// The names of the strategies of all catalogues.
 [[nodiscard]] std::vector<std::string> strategy_names();
 // Throws InputError that suggests the nearest name.
 [[nodiscard]] const Strategy& strategy(std::string_view name);

@@ -23,6 +23,7 @@ struct Thresholds {
   int streams = 1;         // buckets that may be in flight at the same time
   Bytes partition{0};      // tensors that are larger are cut into parts of this size; 0 cuts none
   Dispatch dispatch = {};  // strategies of other systems; `through_host`: all strategies
+  bool reshard = true;     // of sharded strategies: are parameters dropped after a forward pass?
   int factors_every = 1;   // iterations from one refresh of K-FAC's factors to the next
   bool own_machines = false;  // servers of other systems: do they have nodes of their own?
   ServerTransport transport =

@@ -40,6 +40,11 @@ void settle_compute(models::Cluster& cluster, models::Profile* profile) {
   settle(device.memory_efficiency);
   settle(device.roofline_efficiency);
   settle(device.roofline_efficiency_mixed);
+  if (device.transformer) {
+    settle(device.transformer->product);
+    settle(device.transformer->attention);
+    settle(device.transformer->reached);
+  }
   if (cluster.effects) {
     settle(cluster.effects->layer_launch);
     settle(cluster.effects->host_launch);

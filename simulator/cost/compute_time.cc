@@ -12,6 +12,7 @@
 #include "models/base/error.h"
 #include "models/base/parse_units.h"
 #include "models/network/zoo.h"
+#include "simulator/cost/transformer_roofline.h"
 
 namespace paceline::simulator {
 namespace {
@@ -21,28 +22,21 @@ using models::Precision;
 // What the time of a network is taken to be at the ends of its interval, over the roofline scaled by
 // another network's calibration: the middle 90 % of 166 pairs of networks that published sources ran
 // on one device (experiments/roofline.py).
-constexpr double least_transferred = 0.45;
-constexpr double most_transferred = 2.2;
+struct Transferred {
+  double least;
+  double most;
 
-FlopsPerSecond peak(const models::Device& device, Precision precision, Bound bound) {
-  FlopsPerSecond best = rate_at(device.fp32, bound);
-  if (device.tf32) best = std::max(best, rate_at(*device.tf32, bound));
-  if (precision == Precision::mixed) {
-    for (const auto& rate : {device.fp16, device.fp16_tensor, device.bf16}) {
-      if (rate) best = std::max(best, rate_at(*rate, bound));
-    }
-  }
-  return best;
-}
-
-struct Roofline {
-  FlopsPerSecond flops;
-  BytesPerSecond memory;
-
-  [[nodiscard]] Seconds time(double flop_count, Bytes bytes) const {
-    return std::max(Flops{flop_count} / flops, bytes / memory);
+  [[nodiscard]] double at(Bound bound) const {
+    return bound == Bound::stated ? 1 : bound == Bound::fast ? least : most;
   }
 };
+constexpr Transferred between_networks{0.45, 2.2};
+// The same of pairs of transformers whose layers take what kernels reach (experiments/transformers.py).
+constexpr Transferred between_transformers{0.79, 1.27};
+
+bool takes_kernels(const ComputeRequest& request) {
+  return is_by_kernels(request.network, request.device, request.precision);
+}
 
 // Bytes that an update moves for each parameter: it reads gradient and weight, and writes the weight, reads and
 // writes each value that the optimizer keeps, all FP32; mixed precision also writes the FP16 weight.
@@ -224,9 +218,9 @@ FixedTime fixed_time(const ComputeRequest& request,
   return {all, fmt::format("{} of it do not grow with the batch", to_text(all))};
 }
 
-// The stated roofline, with the time of each layer that does not grow with the batch.
-ComputeTimes structural_times(const ComputeRequest& request) {
-  ComputeTimes times = roofline_times(request, Bound::stated);
+// The roofline, with the time of each layer that does not grow with the batch.
+ComputeTimes structural_times(const ComputeRequest& request, Bound bound = Bound::stated) {
+  ComputeTimes times = roofline_times(request, bound);
   if (request.effects != nullptr) {
     const Seconds fixed = launch_share(request) * request.effects->layer_launch.value;
     for (std::size_t i = 0; i < times.layers.size(); ++i) {
@@ -321,10 +315,10 @@ std::optional<ComputeTimes> transferred_times(const ComputeRequest& request, Bou
       continue;
     const double ratio = entry.batch_per_rank * sample_time(entry, Bound::stated) /
                          structural_total(request, as_measured(entry), entry.batch_per_rank);
-    const double spread = bound == Bound::stated ? 1
-                          : bound == Bound::fast ? least_transferred
-                                                 : most_transferred;
-    ComputeTimes times = structural_times(request);
+    const bool by_kernels = takes_kernels(request) &&
+                            models::work(models::zoo_network(entry.network)).fuses_attention();
+    const double spread = (by_kernels ? between_transformers : between_networks).at(bound);
+    ComputeTimes times = structural_times(request, by_kernels ? bound : Bound::stated);
     scale(times, ratio * spread);
     wait_for_host(request, bound, times);
     times.calibrated_ranks = entry.solved_from;
@@ -339,8 +333,10 @@ std::optional<ComputeTimes> transferred_times(const ComputeRequest& request, Bou
 // The structural times over what training steps reach of them. The ends are that share's alone, which
 // has all assumptions of the roofline in it.
 ComputeTimes reached_roofline(const ComputeRequest& request, Bound bound) {
-  ComputeTimes times = structural_times(request);
-  const Figure<double>& reached = request.precision == Precision::mixed
+  const bool by_kernels = takes_kernels(request);
+  ComputeTimes times = structural_times(request, by_kernels ? bound : Bound::stated);
+  const Figure<double>& reached = by_kernels ? request.device.transformer->reached
+                                  : request.precision == Precision::mixed
                                       ? request.device.roofline_efficiency_mixed
                                       : request.device.roofline_efficiency;
   scale(times, 1 / rate_at(reached, bound));
@@ -348,6 +344,16 @@ ComputeTimes reached_roofline(const ComputeRequest& request, Bound bound) {
   times.source += fmt::format(", x {:.3g} ({:.3g} to {:.3g}, {}: {})", reached.value, reached.low,
                               reached.high, name(reached.provenance), reached.source);
   return times;
+}
+
+// Adds the forward passes of blocks to their backward passes, which go through them again.
+void recompute(const ComputeRequest& request, ComputeTimes& times) {
+  if (request.recompute == models::Recompute::none) return;
+  for (auto* layers : {&times.layers, &times.beside_traffic})
+    for (std::size_t i = 0; i < layers->size(); ++i)
+      if (!models::block_of(request.network.layers[i].name).empty())
+        (*layers)[i].backward += (*layers)[i].forward;
+  times.source += ", and the forward pass of each block again for recomputation";
 }
 
 // The times of a rank that computes alone.
@@ -359,6 +365,17 @@ ComputeTimes times_alone(const ComputeRequest& request, Bound bound) {
 }
 
 }  // namespace
+
+FlopsPerSecond peak_rate(const models::Device& device, Precision precision, Bound bound) {
+  FlopsPerSecond best = rate_at(device.fp32, bound);
+  if (device.tf32) best = std::max(best, rate_at(*device.tf32, bound));
+  if (precision == Precision::mixed) {
+    for (const auto& rate : {device.fp16, device.fp16_tensor, device.bf16}) {
+      if (rate) best = std::max(best, rate_at(*rate, bound));
+    }
+  }
+  return best;
+}
 
 ComputeTimes ComputeTimes::shortest() const {
   ComputeTimes least = *this;
@@ -372,17 +389,19 @@ ComputeTimes ComputeTimes::shortest() const {
 }
 
 Seconds ComputeTimes::total() const {
-  Seconds sum = update;
+  Seconds sum;
   for (const LayerTime& layer : layers) sum += layer.forward + layer.backward;
-  return sum;
+  return update + (1 + repeated) * sum;
 }
 
 ComputeTimes roofline_times(const ComputeRequest& request, Bound bound) {
   PACELINE_ASSERT(request.batch_per_rank >= 1, "a batch has samples");
   const models::Device& device = request.device;
-  const Roofline roofline{
-      peak(device, request.precision, bound) * rate_at(device.compute_efficiency, bound),
-      effective_memory_bandwidth(device, bound)};
+  const FlopsPerSecond best = peak_rate(device, request.precision, bound);
+  const Roofline roofline{best * rate_at(device.compute_efficiency, bound),
+                          effective_memory_bandwidth(device, bound)};
+  const bool by_kernels = takes_kernels(request);
+  const FlopsPerSecond stated = peak_rate(device, request.precision, Bound::stated);
   const Bytes element = models::element_size(request.precision);
   const double batch = request.batch_per_rank;
 
@@ -392,12 +411,16 @@ ComputeTimes roofline_times(const ComputeRequest& request, Bound bound) {
     const auto moved = [&](std::int64_t activations, std::int64_t weights) {
       return (batch * static_cast<double>(activations) + static_cast<double>(weights)) * element;
     };
+    const LayerRooflines of =
+        by_kernels ? transformer_rooflines(request.network, layer, device, stated, bound)
+                   : LayerRooflines{roofline, roofline};
     times.layers.push_back(
-        {roofline.time(batch * static_cast<double>(layer.forward_flops),
-                       moved(layer.forward_read + layer.forward_written, layer.forward_weights())),
-         roofline.time(
-             batch * static_cast<double>(layer.backward_flops()),
-             moved(layer.backward_read + layer.backward_written, layer.backward_weights()))});
+        {of.forward.time(
+             batch * static_cast<double>(layer.forward_flops),
+             moved(layer.forward_read + layer.forward_written, layer.forward_weights())),
+         of.backward.time(batch * static_cast<double>(layer.backward_flops()),
+                          moved(layer.backward_read + layer.backward_written + of.also_moved,
+                                layer.backward_weights()))});
   }
   times.update = static_cast<double>(request.network.parameters()) *
                  update_bytes(request.precision,
@@ -407,11 +430,20 @@ ComputeTimes roofline_times(const ComputeRequest& request, Bound bound) {
       "roofline of {}: compute efficiency {:.2g} ({}), memory efficiency {:.2g} ({})", device.name,
       device.compute_efficiency.value, name(device.compute_efficiency.provenance),
       device.memory_efficiency.value, name(device.memory_efficiency.provenance));
+  if (by_kernels)
+    times.source = fmt::format(
+        "kernels of transformers on {}: matrix products at {:.2g} of the peak ({}), attention at "
+        "up "
+        "to {} ({})",
+        device.name, device.transformer->product.value,
+        name(device.transformer->product.provenance), to_text(device.transformer->attention.value),
+        name(device.transformer->attention.provenance));
   return times;
 }
 
 ComputeTimes compute_times(const ComputeRequest& request, Bound bound) {
   ComputeTimes times = times_alone(request, bound);
+  recompute(request, times);
   if (request.profile == nullptr || request.ranks == 1) return times;
   for (const models::CalibratedSlowdown& entry : request.profile->slowdowns) {
     if (entry.network != request.network.name || entry.precision != request.precision) continue;

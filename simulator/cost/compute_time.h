@@ -14,7 +14,8 @@
 //     for, on the same device and precision;
 //  4. that roofline and fixed time alone, over what training steps reach of them
 //     (`roofline_efficiency`, `roofline_efficiency_mixed`), whose interval is the time's.
-// In a job of several ranks, they are multiplied by the profile's slowdown of the network, where it
+// Where activations are recomputed, the backward pass of a layer of a block has its forward pass, too.
+// In a job of several ranks, times are multiplied by the profile's slowdown of the network, where it
 // has one, which may also say how much slower layers are beside collectives.
 //
 // Roofline: a pass over a layer takes max(FLOPs / (peak * compute efficiency),
@@ -32,6 +33,7 @@
 
 #include "models/base/precision.h"
 #include "models/cluster/cluster.h"
+#include "models/network/recompute.h"
 #include "models/network/work.h"
 #include "models/profile/profile.h"
 #include "simulator/cost/communication_cost.h"
@@ -85,6 +87,9 @@ struct ComputeTimes {
   std::optional<Figure<double>> beside_collectives = {};
   // Their passes are counted in the forward pass of the first layer, because they send nothing.
   EarlierBatches earlier = {};
+  // Earlier batches whose passes do send something, as those of sharded plans do. They are not counted in
+  // any layer, and take as long as the last batch.
+  int repeated = 0;
   Seconds update;
   Provenance provenance = Provenance::predicted;
   std::string source;        // for people: what the times rest on
@@ -105,7 +110,12 @@ struct ComputeRequest {
   int ranks = 1;                             // of the job
   const models::Effects* effects = nullptr;  // null: no time of a layer is fixed
   std::optional<int> optimizer_states = {};  // as in MemoryRequest
+  models::Recompute recompute = models::Recompute::none;
 };
+
+// The dense peak of the device at a precision: the best of what can compute it.
+[[nodiscard]] FlopsPerSecond peak_rate(const models::Device& device, models::Precision precision,
+                                       Bound bound);
 
 [[nodiscard]] ComputeTimes compute_times(const ComputeRequest& request, Bound bound);
 

@@ -13,6 +13,7 @@ models::Cluster with_device(models::Cluster cluster, double factor) {
   scale(device.fp16_tensor, factor);
   scale(device.bf16, factor);
   scale(device.memory_bandwidth, factor);
+  if (device.transformer) scale(device.transformer->attention, factor);
   if (cluster.effects) scale(cluster.effects->layer_launch, 1 / factor);
   return cluster;
 }

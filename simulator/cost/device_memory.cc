@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <string_view>
 #include <vector>
 
 #include "models/base/to_size.h"
@@ -16,23 +17,72 @@ namespace {
 constexpr int most_samples = 1 << 30;
 constexpr Bytes fp32_size = models::element_size(models::NumberType::fp32);
 
-// Elements that the forward pass of one sample writes and keeps.
-double kept_elements(const models::NetworkWork& network) {
-  double kept = 0;
-  for (const models::LayerWork& layer : network.layers) {
-    if (layer.kind != "relu")
-      kept += static_cast<double>(layer.forward_written - layer.forward_passing);
-  }
-  return kept;
-}
+// The backward pass of one sample at which activations and gradients of activations take most.
+struct ActivationPeak {
+  int layer = 0;
+  Bytes activations{0};
+  Bytes workspace{0};
+};
 
-// Elements of the gradients of activations that one layer reads and writes, of one sample.
-double workspace_elements(const models::NetworkWork& network) {
-  std::int64_t most = 0;
-  for (const models::LayerWork& layer : network.layers)
-    most = std::max(most, layer.output.elements() + layer.backward_written);
-  return static_cast<double>(most);
-}
+constexpr std::string_view loss_kind = "softmax_cross_entropy";
+
+class ActivationPeakSearch {
+ public:
+  ActivationPeakSearch(const MemoryRequest& request)
+      : layers_(request.network.layers),
+        element_(models::element_size(request.precision)),
+        recomputes_(request.recompute == models::Recompute::full) {}
+
+  // Goes through the backward pass from its last layer to its first, which the sums come from.
+  [[nodiscard]] ActivationPeak find() const {
+    ActivationPeak peak;
+    Bytes before{0};  // of the layers up to the one below, without what is recomputed
+    std::string_view block;
+    Bytes of_block{0};  // of the layer's block, all of it
+    Bytes kept_of_block{0};
+    std::vector<Bytes> live(layers_.size());
+    for (std::size_t i = 0; i < layers_.size(); ++i) {
+      const std::string_view own = models::block_of(layers_[i].name);
+      if (own != block) {
+        before += kept_of_block;
+        of_block = kept_of_block = Bytes{0};
+        block = own;
+      }
+      of_block += stored(i);
+      kept_of_block += is_dropped(i) ? Bytes{0} : stored(i);
+      live[i] = before + of_block;
+    }
+    // Once its backward pass begins, all of a recomputed block is there.
+    for (std::size_t i = layers_.size(); i-- > 0;) {
+      const bool is_last = i + 1 == layers_.size();
+      const Bytes work = workspace(i);
+      const bool is_largest = is_last || live[i] + work > peak.activations + peak.workspace;
+      if (is_largest) peak = {static_cast<int>(i), live[i], work};
+    }
+    return peak;
+  }
+
+ private:
+  [[nodiscard]] bool is_loss(std::size_t layer) const { return layers_[layer].kind == loss_kind; }
+  [[nodiscard]] Bytes stored(std::size_t layer) const {
+    return static_cast<double>(layers_[layer].stored) * (is_loss(layer) ? fp32_size : element_);
+  }
+  // Whether it is computed anew in the backward pass. A block's output is another block's input.
+  [[nodiscard]] bool is_dropped(std::size_t layer) const {
+    return recomputes_ && !layers_[layer].leaves_block &&
+           !models::block_of(layers_[layer].name).empty();
+  }
+  [[nodiscard]] Bytes workspace(std::size_t layer) const {
+    if (is_loss(layer)) return Bytes{0};
+    const bool feeds_loss = layer + 1 < layers_.size() && is_loss(layer + 1);
+    const std::int64_t read = feeds_loss ? 0 : layers_[layer].output.elements();
+    return static_cast<double>(read + layers_[layer].backward_written) * element_;
+  }
+
+  const std::vector<models::LayerWork>& layers_;
+  Bytes element_;
+  bool recomputes_;
+};
 
 // Bytes of the largest buckets that may be on their way together, twice.
 Bytes buffer_bytes(const models::Plan& plan) {
@@ -85,6 +135,35 @@ KfacMemory k_fac_memory(const MemoryRequest& request, double samples) {
           .factors = (squares + most) * fp32_size};
 }
 
+models::ShardUse shards_of(const models::Plan& plan) {
+  const auto* use = plan.uses<models::ShardUse>();
+  return use == nullptr ? models::ShardUse{} : *use;
+}
+
+// Buffers of collectives, with parameters and gradients that are whole for a while.
+Bytes sharded_buffers(const MemoryRequest& request, const models::ShardUse& use) {
+  const models::Sharding& sharding = models::sharding(use.kind);
+  if (use.shards == 1) return buffer_bytes(request.plan);
+  const auto& gradients = request.network.gradients;
+  double unit = 0;
+  double root = 0;  // in no block
+  for (const models::Bucket& bucket : request.plan.buckets) {
+    const auto elements = static_cast<double>(bucket.elements);
+    const bool is_root = models::block_of(gradients[to_size(bucket.first_gradient)].name).empty();
+    if (is_root) root += elements;
+    if (!is_root || !sharding.before_pass()) unit = std::max(unit, elements);
+  }
+  const Bytes parameter = models::element_size(request.precision);
+  const Bytes gradient = models::element_size(request.plan.wire);
+  if (!sharding.before_pass()) {
+    const Bytes whole = sharding.sums_in_each_pass() ? unit * parameter : Bytes{0};
+    return whole + (1 + 1.0 / use.shards) * unit * gradient;
+  }
+  const double gathered =
+      use.reshard ? 2 * unit + root : unit + static_cast<double>(request.network.parameters());
+  return (gathered + unit) * parameter + unit * gradient;
+}
+
 }  // namespace
 
 DeviceMemory device_memory(const MemoryRequest& request) {
@@ -92,18 +171,30 @@ DeviceMemory device_memory(const MemoryRequest& request) {
   const Bytes element = models::element_size(request.precision);
   const auto parameters = static_cast<double>(request.network.parameters());
   const double batch = request.batch_per_rank;
+  const models::ShardUse shards = shards_of(request.plan);
+  const models::Sharding& sharding = models::sharding(shards.kind);
+  const auto share = [&](models::TensorPlacement placement) {
+    return placement == models::TensorPlacement::split ? parameters / shards.shards : parameters;
+  };
+  // Parameters in shards are the masters.
+  const bool are_masters = is_mixed && sharding.before_pass().has_value();
   const bool waits = request.plan.overlap == models::Overlap::double_buffered;
   const KfacMemory k_fac = k_fac_memory(request, batch);
-  return {.parameters = parameters * element,
-          .masters = is_mixed ? parameters * fp32_size : Bytes{0},
-          .gradients = (waits ? 2 : 1) * parameters * element,
+  const ActivationPeak peak = ActivationPeakSearch(request).find();
+  return {.parameters = are_masters ? Bytes{0} : share(sharding.parameters) * element,
+          .masters = is_mixed ? share(sharding.states) * fp32_size : Bytes{0},
+          .gradients =
+              (waits ? 2 : 1) * share(sharding.gradients) * (are_masters ? fp32_size : element),
           .optimizer = request.optimizer_states.value_or(request.network.optimizer_states) *
-                       parameters * fp32_size,
-          .activations = batch * kept_elements(request.network) * element,
+                       share(sharding.states) * fp32_size,
+          .activations = batch * peak.activations,
           .input = batch * static_cast<double>(request.network.input_elements) * fp32_size,
-          .workspace = batch * workspace_elements(request.network) * element + k_fac.workspace,
-          .buffers = k_fac.buffers.value_or(buffer_bytes(request.plan)),
-          .factors = k_fac.factors};
+          .workspace = batch * peak.workspace + k_fac.workspace,
+          .buffers = shards.kind == models::ShardingKind::none
+                         ? k_fac.buffers.value_or(buffer_bytes(request.plan))
+                         : sharded_buffers(request, shards),
+          .factors = k_fac.factors,
+          .peak_layer = peak.layer};
 }
 
 int largest_batch(const MemoryRequest& request, Bytes capacity) {

@@ -1,33 +1,43 @@
 // The memory that a rank needs of its device, in bytes, and the largest batch that fits.
 //
-// Counted, for N parameters and a batch of b samples per rank (formulas: docs/models.md):
+// What a rank keeps for all of an iteration, for N parameters:
 //  - parameters: N working weights, in the type of the forward pass;
 //  - masters: N FP32 weights that the update changes; in mixed precision only;
-//  - gradients: N gradients as the backward pass leaves them; twice with double buffering, for the
+//  - gradients: N gradients as the backward pass leaves them; twice with double buffering, because the
 //    gradients of the iteration before wait for the update;
 //  - optimizer: N FP32 values for each state of the optimizer;
-//  - activations: b times what the forward pass writes, all of which is kept for the backward pass:
-//    the output of every layer but ReLU (in place) and flatten (a view), and beside them the index
-//    of a max pooling, the mask of a dropout and the scale of an LRN, as large as their output, and
-//    of attention the softmax of its scores, with its dropout's output and mask;
-//  - input: b samples in FP32, as they are copied to the device;
-//  - workspace: the gradients of activations that one layer's backward pass reads and writes, of
-//    the layer where they are largest. They live only from layer to layer. For K-FAC, also the FP32
-//    matrix that A is computed from, of the layer where it is largest;
+//  - input: a batch in FP32, as it is copied to the device;
 //  - buffers: a bucket on its way, to send from and to receive into, for the largest buckets that
 //    may travel at the same time; for K-FAC, all that its reduce-scatter after the backward pass, or
 //    beside it, moves;
 //  - factors: of K-FAC, those of all layers in FP32, and their inverses on the owner that has most.
 //
-// Not counted: the workspace that a library's convolution algorithms ask for, a CUDA context, and
-// what an allocator loses to fragments. So a job that is said to fit may still not, by that much; a
-// job that is said not to fit needs less memory than it takes today (recomputation, for instance).
+// Where the plan is sharded (models/layout/sharding.h), what is split over s shards is divided by s. Parameters
+// that are split are the masters themselves, and so are the types of their gradients. Buffers are then, for a
+// bucket of U parameters of w bytes, whose gradients have g bytes on the wire, and the largest U in a block:
+//   zero1  (1 + 1/s) g U, of a reduction
+//   zero2  the same, and w U, of gradients that are whole until then
+//   zero3  (3 w + g) U: the unit in use, the buffer of the next one, the unit's gradients, and the buffer in
+//          which those of the unit before are reduced; and w for each parameter in no block, or for
+//          each of the N where they are not dropped after the forward pass
+//
+// What comes and goes: activations, which the forward pass stores (LayerWork::stored) and whose backward passes
+// drop them, last layer first; and a workspace, the gradients of activations that one layer's backward pass reads
+// and writes (for K-FAC, also the FP32 matrix that A is computed from, of the layer where it is largest). The
+// loss keeps probabilities in FP32, and the gradient of the logits takes their place. Where blocks are
+// recomputed, a block stores its input, and all that it computes while its backward pass is under way. The
+// figures are those of the moment when their sum is largest.
+//
+// Not counted: the workspace that a library's convolution algorithms ask for, a CUDA context, buffers of a
+// library's communicators, and what an allocator loses to fragments. So a job that is said to fit may
+// still not, by that much.
 #pragma once
 
 #include <optional>
 
 #include "models/base/precision.h"
 #include "models/base/units.h"
+#include "models/network/recompute.h"
 #include "models/network/work.h"
 #include "models/plan/plan.h"
 
@@ -43,6 +53,7 @@ struct MemoryRequest {
   // FP32 values that the optimizer keeps for each parameter: 0 for plain SGD, 1 for momentum and
   // LARS, 2 for an optimizer of two moments; by default those that are usual for the network.
   std::optional<int> optimizer_states = {};
+  models::Recompute recompute = models::Recompute::none;
 };
 
 // Bytes on one device.
@@ -56,6 +67,7 @@ struct DeviceMemory {
   Bytes workspace;
   Bytes buffers;
   Bytes factors = {};  // of K-FAC
+  int peak_layer = 0;  // in whose backward pass activations and workspace are largest together
 
   [[nodiscard]] Bytes total() const {
     return parameters + masters + gradients + optimizer + activations + input + workspace +

@@ -9,6 +9,7 @@
 #include "simulator/cost/communication_cost.h"
 #include "simulator/cost/k_fac_cost.h"
 #include "simulator/cost/server_cost.h"
+#include "simulator/cost/shard_cost.h"
 #include "simulator/planner/interval_cost.h"
 
 namespace paceline::simulator {
@@ -24,7 +25,8 @@ struct BucketTimes {
   // Times that replace some of the above, for ways to travel that have other parts.
   std::variant<std::monostate,
                ServedPhases,  // replace all_reduce. Each lane is a stream of its own
-               KfacTimes>     // replace everything
+               KfacTimes,     // replace everything
+               ShardTimes>    // the same
       by_way = {};
 
   // While the bucket has its stream.
@@ -34,6 +36,8 @@ struct BucketTimes {
   [[nodiscard]] const ServedPhases& served() const;
   // Null where the plan is none of K-FAC.
   [[nodiscard]] const KfacTimes* k_fac() const { return std::get_if<KfacTimes>(&by_way); }
+  // Null where the plan is not sharded.
+  [[nodiscard]] const ShardTimes* sharded() const { return std::get_if<ShardTimes>(&by_way); }
 };
 
 // The times of a bucket besides its all-reduce and the start of it. A cast reads one type and writes

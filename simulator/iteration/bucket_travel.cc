@@ -65,13 +65,18 @@ PlanTravel plan_travel(const models::Plan& plan, const IterationDag& dag,
                     .buckets = std::vector<BucketTravel>(plan.buckets.size()),
                     .compute = {},
                     .idle = {}};
+  // The way of a sharded bucket is that of its gradients, not of its parameters.
+  const bool is_sharded = plan.uses<models::ShardUse>() != nullptr;
+  const auto travels = [&](const Task& task) {
+    return moves_data(task) && !(is_sharded && task.kind == TaskKind::all_gather);
+  };
   std::vector<bool> seen(travel.buckets.size());
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const Seconds start = steady.start[i] - zero;
     const Seconds end = start + tasks[i].duration;
     if (tasks[i].resource == Resource::compute && end > start)
       travel.compute.push_back({tasks[i].kind, tasks[i].index, start, end});
-    if (!moves_data(tasks[i])) continue;
+    if (!travels(tasks[i])) continue;
     const auto index = to_size(tasks[i].index);
     BucketTravel& bucket = travel.buckets[index];
     bucket.start = seen[index] ? std::min(bucket.start, start) : start;
@@ -83,7 +88,7 @@ PlanTravel plan_travel(const models::Plan& plan, const IterationDag& dag,
     const Task& to = tasks[to_size(edge.to)];
     const Task& from = tasks[to_size(edge.from)];
     if (edge.lag != 0 || to.resource != Resource::communication ||
-        from.resource != Resource::compute || to.kind == TaskKind::update)
+        from.resource != Resource::compute || to.kind == TaskKind::update || !travels(to))
       continue;
     Seconds& ready = travel.buckets[to_size(to.index)].ready;
     ready = std::max(ready, steady.finish(dag, edge.from) - zero);

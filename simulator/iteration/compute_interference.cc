@@ -149,9 +149,10 @@ std::vector<LayerTime> layers_beside_traffic(const IterationDag& dag, const Stea
     }
     const auto layer = to_size(task.index);
     const auto pass = task.kind == TaskKind::forward ? &LayerTime::forward : &LayerTime::backward;
-    layers[layer].*pass =
-        sweep.stretched(start, compute.layers[layer].*pass, compute.beside_traffic[layer].*pass);
-    sweep.finish(i, start, layers[layer].*pass);
+    const Seconds whole = sweep.stretched(start, task.times * (compute.layers[layer].*pass),
+                                          task.times * (compute.beside_traffic[layer].*pass));
+    layers[layer].*pass = whole / task.times;
+    sweep.finish(i, start, whole);
   }
   return layers;
 }

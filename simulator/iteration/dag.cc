@@ -14,6 +14,7 @@
 #include "simulator/iteration/task_graph.h"
 #include "simulator/iteration/ways/k_fac_tasks.h"
 #include "simulator/iteration/ways/served_tasks.h"
+#include "simulator/iteration/ways/sharded_tasks.h"
 #include "simulator/planner/recurrence.h"
 
 namespace paceline::simulator {
@@ -220,9 +221,13 @@ IterationDag::IterationDag(const models::NetworkWork& network, const models::Pla
   dag.tasks.reserve(2 * network.layers.size() + 4 * buckets.size() + 8);
   dag.dependencies.reserve(4 * dag.tasks.capacity());
 
+  const bool is_sharded = !buckets.empty() && buckets.front().sharded() != nullptr;
   const KfacTimes* k_fac = buckets.empty() ? nullptr : buckets.front().k_fac();
   const int copied = add_input(input, dag);
-  add_passes(k_fac, dag);
+  if (is_sharded)
+    add_sharded_passes(dag);
+  else
+    add_passes(k_fac, dag);
   if (!dag.forward.empty()) first_forward_ = dag.forward.front();
   if (k_fac != nullptr) earlier_g_ = k_fac->earlier_g;
   if (copied >= 0) {
@@ -231,9 +236,10 @@ IterationDag::IterationDag(const models::NetworkWork& network, const models::Pla
   }
   if (k_fac != nullptr)
     add_k_fac(*k_fac, dag);
-  else
+  else if (!is_sharded)
     add_communication(dag);
   add_update(dag);
+  if (is_sharded) add_after_sharded_update(static_cast<int>(dag.tasks.size()) - 1, dag);
   add_resource_order(dag);
   tasks_ = std::move(dag.tasks);
   dependencies_ = std::move(dag.dependencies);

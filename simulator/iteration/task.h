@@ -19,7 +19,9 @@ struct Task {
   Seconds duration = {};
   int stream = 0;  // of the communication streams
   bool runs_as_kernels =
-      false;       // a transfer that kernels of the device do, not a host or copy engine
+      false;  // a transfer that kernels of the device do, not a host or copy engine
+  double times =
+      1;           // passes of a layer that it stands for, each with an equal part of the duration
   Bytes moved{0};  // by a transfer: of a bucket whose all-reduce moves as much
 };
 

@@ -32,7 +32,8 @@ struct ThresholdRequest {
   bool through_host = false;
   std::optional<int> server_machines = {};  // servers on machines of their own, this many
   std::optional<models::ServerTransport> transport = {};
-  bool unnegotiated = false;  // ranks of Horovod do not agree before a cycle, as in a replay
+  bool unnegotiated = false;         // ranks of Horovod do not agree before a cycle, as in a replay
+  std::optional<bool> reshard = {};  // of sharded strategies
   std::optional<int> factors_every = {};  // of K-FAC, whose owners are placed as `placement` says
 };
 

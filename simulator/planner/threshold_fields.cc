@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "models/base/names.h"
 #include "models/base/parse_units.h"
 #include "models/collective/algorithms.h"
 
@@ -75,8 +76,7 @@ bool has_cycle(const Strategy& strategy) {
 std::vector<std::string_view> takers(const ThresholdField& field) {
   constexpr std::size_t most = 4;
   std::vector<std::string_view> names;
-  for (const auto& catalogue : {models::strategy_catalogue(), models::other_system_catalogue(),
-                                models::optimizer_catalogue()}) {
+  for (const auto& catalogue : models::strategy_catalogues()) {
     for (const Strategy& strategy : catalogue)
       if (field.is_taken(strategy) && names.size() < most) names.push_back(strategy.name);
   }
@@ -111,19 +111,46 @@ std::span<const ThresholdField> threshold_fields() {
                      "eta_bytes",
                      add_value<&Request::hybrid>,
                      [](const Request& r) { return "eta " + to_text(*r.hybrid); }},
-      ThresholdField{{{.name = "group",
-                       .takes = "K",
-                       .otherwise = "chosen",
-                       .group = travel_group,
-                       .help = "Group size k of hierarchical all-reduce; must divide the ranks",
-                       .python = "int",
-                       .is_expert = true},
-                      read_count<&Request::group_size, models::max_ranks>,
-                      has<&Request::group_size>},
-                     taken<&Strategy::takes_group>,
-                     "group",
-                     add_count<&Request::group_size>,
-                     [](const Request& r) { return fmt::format("k {}", *r.group_size); }},
+      ThresholdField{
+          {{.name = "group",
+            .takes = "K",
+            .otherwise = "chosen",
+            .group = travel_group,
+            .help = "Group size k of hierarchical all-reduces, or shards of hsdp; must divide the "
+                    "ranks",
+            .python = "int",
+            .is_expert = true},
+           read_count<&Request::group_size, models::max_ranks>,
+           has<&Request::group_size>},
+          taken<&Strategy::takes_group>,
+          "group",
+          add_count<&Request::group_size>,
+          [](const Request& r) { return fmt::format("k {}", *r.group_size); }},
+      ThresholdField{
+          {{.name = "reshard-after-forward",
+            .takes = "yes|no",
+            .otherwise = "yes",
+            .group = travel_group,
+            .help =
+                "Whether ranks of fsdp and hsdp drop gathered parameters after the forward pass "
+                "and gather them again for the backward pass; no takes memory in place of time",
+            .python = "str",
+            .is_expert = true},
+           [](Request& r, const std::string& text) {
+             constexpr std::array answers = {std::pair(true, std::string_view("yes")),
+                                             std::pair(false, std::string_view("no"))};
+             r.reshard = value_named(answers, "answer", text);
+           },
+           has<&Request::reshard>},
+          [](const Strategy& s) { return s.sharded() != nullptr && s.sharded()->gathers(); },
+          "reshard_after_forward",
+          [](Document<Request>& document, std::string key) {
+            document.add_if_any(std::move(key), [](const Request& r) { return r.reshard; });
+          },
+          [](const Request& r) {
+            return std::string(*r.reshard ? "dropped after the forward pass"
+                                          : "kept until the backward pass");
+          }},
       ThresholdField{{{.name = "segments",
                        .takes = "S",
                        .otherwise = "chosen",

@@ -106,6 +106,19 @@ void take_servers(const models::OtherSystem& system, const ThresholdRequest& ask
   chosen.transport = asked.transport.value_or(system.transport);
 }
 
+// Groups are nodes, and buckets those of Megatron-LM: max(4e7, 1e6 n) parameters over n ranks
+// (distributed_data_parallel.py). A unit of FSDP has a block.
+void take_shards(const models::Sharded& sharded, const ThresholdRequest& asked,
+                 const PlanningJob& job, const CommunicationCost& cost,
+                 models::Thresholds& chosen) {
+  if (sharded.in_groups)
+    chosen.group_size = asked.group_size.value_or(
+        job.ranks % cost.ranks_per_node == 0 ? cost.ranks_per_node : job.ranks);
+  chosen.reshard = asked.reshard.value_or(true);
+  const Bytes megatron = std::max(4e7, 1e6 * job.ranks) * models::element_size(job.wire);
+  chosen.fusion = asked.fusion.value_or(sharded.gathers() ? Bytes{0} : megatron);
+}
+
 }  // namespace
 
 int default_group(const models::Strategy& strategy, int ranks, int ranks_per_node) {
@@ -127,6 +140,10 @@ ChosenThresholds resolve_thresholds(const models::Strategy& strategy, const Thre
         asked.group_size.value_or(default_group(strategy, job.ranks, cost.ranks_per_node));
   chosen.rings = asked.rings.value_or(0);
   chosen.placement = asked.placement.value_or(models::ServerPlacement::balanced);
+  if (strategy.sharded() != nullptr) {
+    take_shards(*strategy.sharded(), asked, job, cost, chosen);
+    return result;
+  }
   const models::WayTraits& way = strategy.traits();
   if (way.takes_factors) chosen.factors_every = asked.factors_every.value_or(1);
   if (way.in_one_bucket) return result;

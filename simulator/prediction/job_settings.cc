@@ -107,9 +107,9 @@ PredictorSetting& JobSettings::at(int ranks, Bound bound) {
   for (const auto& known : settings_) {
     if (known->ranks == ranks && known->bound == bound) return *known;
   }
-  const ComputeRequest request{request_.network,   request_.cluster.device,  request_.profile,
-                               request_.precision, request_.batch_per_rank,  ranks,
-                               effects(),          request_.optimizer_states};
+  const ComputeRequest request{request_.network,   request_.cluster.device,   request_.profile,
+                               request_.precision, request_.batch_per_rank,   ranks,
+                               effects(),          request_.optimizer_states, request_.recompute};
   const CommunicationCost cost =
       communication_cost(request_.cluster, request_.profile, bound, ranks);
   const ComputeTimes alone =
@@ -129,6 +129,7 @@ PredictorSetting& JobSettings::at(int ranks, Bound bound) {
       CollectiveTimer(cost, EngineKind::step, most_messages, schedules_),
       CollectiveTimer(cost, request_.engine, most_prepared_messages, schedules_),
       {},
+      std::nullopt,
       std::nullopt}));
   return *settings_.back();
 }
@@ -190,8 +191,19 @@ ComputeTimes JobSettings::slowest(const ComputeTimes& alone, const Communication
   return slowed(alone, waiting, interference(alone, cost, ranks), ranks);
 }
 
+const NcclTables& JobSettings::tables() {
+  if (!nccl_tables_)
+    nccl_tables_ =
+        nccl_tables(request_.nccl_version.empty() ? nccl_versions().back() : request_.nccl_version);
+  return *nccl_tables_;
+}
+
 PredictorSetting& JobSettings::at(const models::Strategy& strategy, int ranks, Bound bound) {
   PredictorSetting& setting = at(ranks, bound);
+  if (strategy.sharded() != nullptr && !setting.groups)
+    setting.groups.emplace(GroupJob{request_.cluster, request_.profile,
+                                    sums_by_nccl(request_.cluster.device) ? &tables() : nullptr,
+                                    ranks, request_.wire, bound, request_.engine});
   const auto library = strategy.library();
   if (!library || setting.curve_of(*library) != nullptr) return setting;
   auto curve = curve_on_routes(request_.profile, *library,
@@ -200,10 +212,7 @@ PredictorSetting& JobSettings::at(const models::Strategy& strategy, int ranks, B
   if (curve) {
     setting.curves.emplace(*library, *std::move(curve));
   } else if (library == models::Library::nccl && !setting.nccl) {
-    if (!nccl_tables_)
-      nccl_tables_ = nccl_tables(request_.nccl_version.empty() ? nccl_versions().back()
-                                                               : request_.nccl_version);
-    setting.nccl.emplace(*nccl_tables_, request_.cluster, ranks, setting.engine.cost(), bound);
+    setting.nccl.emplace(tables(), request_.cluster, ranks, setting.engine.cost(), bound);
   }
   return setting;
 }

@@ -61,6 +61,8 @@ class JobSettings {
   }
 
  private:
+  // Those of the request's version of NCCL, or of the newest.
+  [[nodiscard]] const NcclTables& tables();
   // How much a collective slows computation, by the stated effects or as it was calibrated.
   [[nodiscard]] Interference interference(const ComputeTimes& alone, const CommunicationCost& cost,
                                           int ranks) const;

@@ -135,6 +135,7 @@ StrategyPrediction Predictor::predict(models::Plan plan, std::optional<ChosenThr
   }
   prediction.throughput =
       static_cast<double>(request.ranks) * settings_.samples_per_rank() / period;
+  prediction.utilization = utilization(request, prediction.throughput);
   // Each rank has the same batch on p as on p0, so that throughputs are as the iteration times.
   const models::Plan baseline_plan = simulator::baseline_plan(settings_, strategy, plan, p0);
   const Seconds baseline = baseline_plan == plan ? period
@@ -145,8 +146,10 @@ StrategyPrediction Predictor::predict(models::Plan plan, std::optional<ChosenThr
   prediction.baseline_ranks = p0;
   prediction.critical_path =
       path_shares(at_stated.dag, critical_path(at_stated.dag, at_stated.steady));
-  prediction.by_library_model = strategy.library() == models::Library::nccl &&
-                                stated.curve_of(models::Library::nccl) == nullptr;
+  prediction.by_library_model = strategy.sharded() != nullptr
+                                    ? stated.groups->are_by_nccl() && plan.ranks > 1
+                                    : strategy.library() == models::Library::nccl &&
+                                          stated.curve_of(models::Library::nccl) == nullptr;
   prediction.timed_by = at_stated.timed_by;
   prediction.better_links_may_slow =
       why_better_links_may_slow(plan, at_stated.method, prediction.by_library_model);
@@ -164,8 +167,7 @@ StrategyPrediction Predictor::predict(models::Plan plan, std::optional<ChosenThr
     prediction.stragglers->efficiency =
         counted * (baseline / prediction.stragglers->iteration.mean);
   }
-  const MemoryRequest memory{request.network, plan, request.precision, request.batch_per_rank,
-                             request.optimizer_states};
+  const MemoryRequest memory = memory_request(request.network, plan, request);
   const Bytes capacity = request.cluster.device.memory.value;
   prediction.memory = device_memory(memory);
   prediction.fits = prediction.memory.total() <= capacity;

@@ -17,6 +17,7 @@
 #include "simulator/iteration/steady_state.h"
 #include "simulator/planner/thresholds.h"
 #include "simulator/prediction/uncertainty.h"
+#include "simulator/prediction/utilization.h"
 #include "simulator/straggler/summary.h"
 
 namespace paceline::simulator {
@@ -59,7 +60,8 @@ struct StrategyPrediction {
   Figure<Seconds> iteration;
   IterationSpread
       spread;  // what its interval is made from; without factors where there are no effects
-  PerSecond throughput;  // samples of all ranks
+  PerSecond throughput;                    // samples of all ranks
+  std::optional<Utilization> utilization;  // of a network that reads sequences
   // throughput(p) / (p / p0 * throughput(p0)). The baseline is the same job on p0 ranks with the
   // plan that the planner chooses there for the same strategy, whatever thresholds were named for p.
   double efficiency = 0;

@@ -45,6 +45,12 @@ const Document<Row>& thresholds_document() {
               "group",
               threshold([](const Strategy& s) { return s.takes_group(); }, &Thresholds::group_size),
               at_least(1))
+          .add_if_any("reshard_after_forward", threshold(
+                                                   [](const Strategy& s) {
+                                                     return s.sharded() != nullptr &&
+                                                            s.sharded()->gathers();
+                                                   },
+                                                   &Thresholds::reshard))
           .add_if_any("segments",
                       threshold([](const Strategy& s) { return s.takes_segments(); },
                                 &Thresholds::segments),
@@ -171,6 +177,17 @@ const Document<DeviceMemory>& memory_document() {
   return document;
 }
 
+const Document<Utilization>& utilization_document() {
+  static const auto document =
+      Document<Utilization>()
+          .add("tokens_per_s", &Utilization::tokens, positive())
+          .add("tokens_per_s_per_rank", &Utilization::tokens_of_rank, positive())
+          .add("mfu", &Utilization::mfu, not_negative())
+          .add("mfu_full_square", &Utilization::mfu_full_square, not_negative())
+          .add("hfu", &Utilization::hfu, not_negative());
+  return document;
+}
+
 const Document<StragglerPrediction>& straggler_document() {
   using Line = StragglerPrediction;
   static const auto document =
@@ -196,6 +213,7 @@ const Document<StrategyPrediction>& prediction_document() {
           .add("name", &Row::name)
           .add_interval("iteration", "s", &Row::iteration, positive())
           .add("throughput_per_s", &Row::throughput, positive())
+          .add_if_any("utilization", &Row::utilization, utilization_document())
           .add("efficiency", &Row::efficiency, not_negative())
           .add("efficiency_baseline_ranks", &Row::baseline_ranks, at_least(1))
           .add("compute_s", [](const Row& row) { return row.spent.compute; })

@@ -9,7 +9,9 @@
 #include <string>
 
 #include "models/base/precision.h"
+#include "models/network/recompute.h"
 #include "models/plan/plan.h"
+#include "simulator/cost/device_memory.h"
 #include "simulator/engine/engine_kind.h"
 #include "simulator/planner/planning_job.h"
 
@@ -25,6 +27,7 @@ struct PredictionOptions {
   int accumulate = 1;
   models::Precision precision = models::Precision::mixed;
   std::optional<int> optimizer_states = {};  // as in MemoryRequest
+  models::Recompute recompute = models::Recompute::none;
   ThresholdRequest thresholds = {};
   // Takes the place of wait-free overlap, in strategies that have it.
   std::optional<models::Overlap> overlap = {};
@@ -37,5 +40,14 @@ struct PredictionOptions {
   // simulator::baseline_ranks(). Give the same to all predictions that are compared.
   std::optional<int> baseline_ranks = {};
 };
+
+// The memory of a rank that runs a plan of the network with these options. Keeps references to both.
+[[nodiscard]] inline MemoryRequest memory_request(const models::NetworkWork& network,
+                                                  const models::Plan& plan,
+                                                  const PredictionOptions& options) {
+  return {
+      network,          plan, options.precision, options.batch_per_rank, options.optimizer_states,
+      options.recompute};
+}
 
 }  // namespace paceline::simulator

@@ -7,6 +7,7 @@
 #include "simulator/engine/collective_timer.h"
 #include "simulator/iteration/dag.h"
 #include "simulator/planner/bucket_timer.h"
+#include "simulator/planner/group_timers.h"
 
 namespace paceline::simulator {
 
@@ -21,8 +22,9 @@ struct PredictorSetting {
   BytesPerSecond memory;
   CollectiveTimer by_steps;  // the step engine, for the planner, which times hundreds of buckets
   CollectiveTimer engine;
-  LibraryCurves curves;              // set once a strategy of the library needs one
-  std::optional<NcclPractice> nccl;  // set once a strategy needs it and NCCL has no curve
+  LibraryCurves curves;               // set once a strategy of the library needs one
+  std::optional<NcclPractice> nccl;   // set once a strategy needs it and NCCL has no curve
+  std::optional<GroupTimers> groups;  // set once a sharded strategy needs it
 
   // The library's calibrated curve; null if the profile has none that serves.
   [[nodiscard]] const LibraryCurve* curve_of(models::Library library) const {

@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "simulator/cost/dispatch_cost.h"
 #include "simulator/iteration/plan_timing.h"
 
 namespace paceline::simulator {
@@ -23,7 +22,8 @@ StrategyRun run_of(const JobSettings& job, models::Plan plan, PredictorSetting& 
     IterationDag dag(request.network, plan, compute, buckets, at.input);
     return timer.timed(std::move(dag));
   };
-  const ComputeTimes compute = with_tasks(at.compute, request.network, plan, at.bound);
+  const ComputeTimes compute =
+      model_of(plan).with_tasks(plan_at(job, plan, method, at), at.compute);
   TimedIteration iteration{timed_with(compute), {}};
   iteration.steady = steady_state(iteration.dag);
   const bool slows =

@@ -75,8 +75,8 @@ auto with_uncertain(JobSettings& settings, const StrategyRun& stated, const Time
   const auto totals_at = [&](Bound bound) { return totals(model.times(at_bound(bound))); };
   std::vector<Bytes> moved;
   for (const models::Bucket& bucket : stated.plan.buckets)
-    moved.push_back(stated.plan.bytes(bucket));
-  const IterationSketch sketch(request.network, stated.plan, alone);
+    moved.push_back(model.moved(at_bound(Bound::stated), bucket));
+  const IterationSketch sketch = model.sketch(at_bound(Bound::stated), alone, stated.buckets);
   const models::Effects effects = *settings.effects_of_ranks();
   const models::Device& device = request.cluster.device;
   return use(UncertainIteration{

@@ -151,10 +151,23 @@ Fields job_fields() {
                    .python = "int",
                    .is_expert = true},
                   &Question::accumulate, count<most_accumulated>),
+      other_field(
+          {.name = "recompute",
+           .takes = "none|full",
+           .otherwise = "none",
+           .group = job_group,
+           .help = "Activations that the backward pass computes anew: none, or all of a block, of "
+                   "which a rank then keeps the input alone; it takes time in place of memory",
+           .python = "str"},
+          &Question::recompute,
+          +[](const std::string& text) {
+            return value_named(models::recomputes, "recomputation", text);
+          }),
       {{.name = "strategy",
         .takes = "NAME,...",
         .group = job_group,
-        .help = "Strategies by commas, or all (the default, without k-fac)",
+        .help =
+            "Strategies by commas, or all (the default, with parameter servers and without k-fac)",
         .python = "Texts"},
        [](Question& question, const std::string& text) {
          read_strategies(question.strategies, text);

@@ -34,6 +34,8 @@ JOB = {
     "--strategy": (("ring", "fused-ring"), ()),
     "--batch": (("16", "32"), ()),
     "--accumulate": (("1", "4"), ()),
+    "--recompute": (("none", "full"), ()),
+    "--reshard-after-forward": (("yes", "no"), ("--strategy", "fsdp")),
     "--placement": (("node-major", "round-robin"), ("--strategy", "ring")),
     "--nic": ((None, "10 Gbit/s"), ()),
     "--sequence": (("128", "256"), ("--model", "bert-base")),
@@ -71,7 +73,7 @@ JOB = {
     "--host-copies": ((None, ""), ("--strategy", "ring")),
 }
 # A strategy that does not take the threshold.
-NOT_TAKEN = {"--theta": "ring", "--eta": "ring", "--group": "ring", "--segments": "ring", "--rings": "ring", "--servers": "ring",
+NOT_TAKEN = {"--reshard-after-forward": "ring", "--theta": "ring", "--eta": "ring", "--group": "ring", "--segments": "ring", "--rings": "ring", "--servers": "ring",
              "--server-placement": "ring", "--streams": "parameter-server", "--cycle": "ring", "--horovod": "ring", "--partition": "ring",
              "--credit": "ring", "--server-machines": "ring", "--server-transport": "ring", "--factors-every": "ring",
              "--host-copies": "parameter-server"}

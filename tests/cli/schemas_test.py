@@ -179,9 +179,9 @@ class Documents(CommandTest):
     def test_every_threshold_that_is_given_is_in_a_document(self):
         values = {"theta": "2MB", "eta": "1MB", "group": "4", "segments": "8", "rings": "2", "servers": "2", "server-placement": "round-robin", "streams": "2",
                   "horovod": "0.21", "cycle": "2ms", "partition": "2MB", "credit": "8MB", "server-machines": "2", "server-transport": "rdma",
-                  "factors-every": "2", "host-copies": None}
+                  "factors-every": "2", "host-copies": None, "reshard-after-forward": "no"}
         job = ("--model", "alexnet", "--cluster", "jizhi-p40", "--ranks", "16",
-               "--strategy", "ring,fused-ring,hybrid,double-binary-tree,multi-ring,parameter-server,horovod,byte-scheduler,byteps,kvstore,k-fac")
+               "--strategy", "ring,fused-ring,hybrid,double-binary-tree,multi-ring,parameter-server,horovod,byte-scheduler,byteps,kvstore,k-fac,fsdp")
         commands = (("predict", *job), ("scale", *job), ("cost", *job, "--iterations", "10"), ("show", "plan", *job), ("tune", *job, "--time-limit", "0 s"))
         chance = random.Random(5)
         seen = set()

@@ -146,10 +146,8 @@ TEST(FirstDifference, IsTheFirstLineThatDiffers) {
 
 // A word of the table is answered with what to do; near misses of known names are still suggested.
 TEST(Messages, CommonWordsOfTheFieldSayWhatToDo) {
-  EXPECT_EQ(
-      std::string(unknown_name("strategy", "zero3", {"ring"}).what()),
-      "unknown strategy 'zero3'; not modelled yet: every rank holds the whole network, as with "
-      "DDP");
+  EXPECT_EQ(std::string(unknown_name("strategy", "zero3", {"ring"}).what()),
+            "unknown strategy 'zero3'; write fsdp, which is ZeRO-3");
   EXPECT_EQ(common_word_remedy("strategy", "zer"), "");
   EXPECT_EQ(common_word_remedy("network", "zero3"), "");
   EXPECT_EQ(common_word_remedy("command", "version"), "write paceline --version");

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string_view>
+
 #include "models/cluster/catalog.h"
 #include "models/network/zoo.h"
 #include "tests/support/error_of.h"
@@ -316,6 +319,69 @@ TEST(ComputeTimes, LayerProfileGoesFirst) {
       compute_times({network, p40, &profile, Precision::fp32, 64}, Bound::stated);
   EXPECT_EQ(times.layers[0].forward.value(), 0.25);
   EXPECT_EQ(times.layers[0].backward.value(), 0.5);
+}
+
+// The layers of Llama 3 8B at 8,192 tokens by the figures of the H100: 0.72 of 989 TFLOP/s for sides of 4,096, and
+// attention at 640 x 8192 / (8192 + 1640) of heads of 128.
+TEST(TransformerKernels, LayersByHand) {
+  const models::NetworkWork network = models::work(models::zoo_network("llama-3-8b"));
+  const models::Device h100 = models::catalog_device("h100");
+  const ComputeTimes times =
+      roofline_times({network, h100, nullptr, Precision::mixed, 1}, Bound::stated);
+  const auto layer = [&](std::string_view name) {
+    const auto found = std::ranges::find(network.layers, name, &models::LayerWork::name);
+    return static_cast<std::size_t>(found - network.layers.begin());
+  };
+  const std::size_t product = layer("h0.mlp.up");
+  const double flops = 2.0 * 8192 * 4096 * 14336;
+  EXPECT_NEAR(times.layers[product].forward.value(), flops / (0.72 * 989e12), 1e-9);
+  EXPECT_NEAR(times.layers[product].backward.value(), 2 * flops / (0.72 * 989e12), 1e-9);
+  const std::size_t attention = layer("h0.attn");
+  const double half_square = 2.0 * 8192 * 8192 * 4096;
+  const double rate = 640e12 * 8192 / (8192 + 1640);
+  EXPECT_NEAR(times.layers[attention].forward.value(), half_square / rate, 1e-9);
+  EXPECT_NEAR(times.layers[attention].backward.value(), 2.5 * half_square / (0.82 * rate), 1e-9);
+  const std::size_t norm = layer("h0.norm1");
+  EXPECT_NEAR(times.layers[norm].forward.value(), (2.0 * 8192 + 1) * 4096 * 2 / (0.60 * 3350e9),
+              1e-9);
+}
+
+// Other networks, FP32 and devices without a table rest on the device's efficiencies.
+TEST(TransformerKernels, AreOfFusedAttentionInMixedPrecision) {
+  const models::NetworkWork llama = models::work(models::zoo_network("llama-2-7b"));
+  const models::NetworkWork bert = models::work(models::zoo_network("bert-base"));
+  const auto source = [](const models::NetworkWork& network, const char* device,
+                         Precision precision) {
+    const models::Device of = models::catalog_device(device);
+    return roofline_times({network, of, nullptr, precision, 1}, Bound::stated).source.substr(0, 8);
+  };
+  EXPECT_EQ(source(llama, "h100", Precision::mixed), "kernels ");
+  EXPECT_EQ(source(llama, "h100", Precision::fp32), "roofline");
+  EXPECT_EQ(source(llama, "v100", Precision::mixed), "roofline");
+  EXPECT_EQ(source(bert, "h100", Precision::mixed), "roofline");
+}
+
+// Narrow networks reach less of the peak, and longer sequences more of attention's rate; the share that steps
+// reach is the interval of what nothing calibrates.
+TEST(TransformerKernels, ReachLessWhereTheyAreNarrow) {
+  const models::Device a100 = models::catalog_device("a100-80g");
+  const auto rate = [&](const char* name) {
+    const models::NetworkWork network = models::work(models::zoo_network(name));
+    const ComputeTimes times =
+        roofline_times({network, a100, nullptr, Precision::mixed, 1}, Bound::stated);
+    const auto found = std::ranges::find_if(
+        network.layers, [](const models::LayerWork& layer) { return layer.name == "h0.mlp.down"; });
+    const auto i = static_cast<std::size_t>(found - network.layers.begin());
+    return static_cast<double>(found->forward_flops) / times.layers[i].forward.value();
+  };
+  EXPECT_GT(rate("llama-3-8b"), rate("qwen2.5-7b"));
+  EXPECT_NEAR(rate("llama-3-70b"), rate("llama-3-8b"), 1e6);
+  const models::NetworkWork network = models::work(models::zoo_network("llama-2-7b"));
+  const auto total = [&](Bound bound) {
+    return compute_times({network, a100, nullptr, Precision::mixed, 1}, bound).total().value();
+  };
+  EXPECT_LT(total(Bound::fast), total(Bound::stated) / 1.2);
+  EXPECT_GT(total(Bound::slow), total(Bound::stated) * 1.2);
 }
 
 }  // namespace

@@ -445,8 +445,7 @@ TEST(Kfac, WhatItHasNotIsRefused) {
   PredictionRequest request = job.request(16);
   request.overlap = Overlap::priority;
   EXPECT_EQ(test::error_of([&] { return Predictor(request).predict(k_fac); }),
-            "--overlap: k-fac has no overlap priority; choose wait-free, which sends the factors A "
-            "beside the backward pass, or none");
+            "--overlap: k-fac has no overlap priority; choose wait-free or none");
   request.overlap.reset();
   request.stragglers = MonteCarloRequest{};
   EXPECT_EQ(

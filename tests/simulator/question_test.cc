@@ -30,6 +30,8 @@ const std::map<std::string_view, std::string> values = {{"model", "resnet50,vgg1
                                                         {"theta", "4 MiB"},
                                                         {"eta", "64 KiB"},
                                                         {"group", "8"},
+                                                        {"reshard-after-forward", "no"},
+                                                        {"recompute", "full"},
                                                         {"segments", "4"},
                                                         {"rings", "2"},
                                                         {"servers", "3"},

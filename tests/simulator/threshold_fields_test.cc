@@ -23,6 +23,7 @@ const std::map<std::string, std::pair<std::string, std::string>> two_values = {
     {"theta", {"64 KiB", "64 MiB"}},
     {"eta", {"1 KiB", "16 MiB"}},
     {"group", {"2", "8"}},
+    {"reshard-after-forward", {"yes", "no"}},
     {"segments", {"1", "16"}},
     {"rings", {"1", "2"}},
     {"servers", {"1", "2"}},
@@ -39,8 +40,7 @@ const std::map<std::string, std::pair<std::string, std::string>> two_values = {
 
 std::vector<const models::Strategy*> all_strategies() {
   std::vector<const models::Strategy*> all;
-  for (const auto& catalogue : {models::strategy_catalogue(), models::other_system_catalogue(),
-                                models::optimizer_catalogue()})
+  for (const auto& catalogue : models::strategy_catalogues())
     for (const models::Strategy& strategy : catalogue) all.push_back(&strategy);
   return all;
 }

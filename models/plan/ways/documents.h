@@ -29,6 +29,7 @@ extern const WayDocument scheduled_document;
 extern const WayDocument library_document;
 extern const WayDocument served_document;
 extern const WayDocument k_fac_document;
+extern const WayDocument sharded_document;
 
 // The entry of the schedule's way.
 [[nodiscard]] const WayDocument& document_of(const PlannedSchedule& schedule);

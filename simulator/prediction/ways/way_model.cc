@@ -2,6 +2,7 @@
 #include "simulator/prediction/ways/way_model.h"
 
 #include <array>
+#include <utility>
 
 #include "models/base/to_size.h"
 #include "simulator/cost/dispatch_cost.h"
@@ -40,8 +41,21 @@ std::string WayModel::timed_by(const PlanAt& at) const {
   return described(at.method.engine);
 }
 
+ComputeTimes WayModel::with_tasks(const PlanAt& at, ComputeTimes compute) const {
+  return simulator::with_tasks(std::move(compute), at.network, at.plan, at.setting.bound);
+}
+
 ComputeTimes WayModel::alone(const PlanAt& at) const {
-  return with_tasks(at.setting.alone, at.network, at.plan, at.setting.bound);
+  return with_tasks(at, at.setting.alone);
+}
+
+IterationSketch WayModel::sketch(const PlanAt& at, const ComputeTimes& alone,
+                                 const std::vector<BucketTimes>& /*buckets*/) const {
+  return {at.network, at.plan, alone};
+}
+
+Bytes WayModel::moved(const PlanAt& at, const models::Bucket& bucket) const {
+  return at.plan.bytes(bucket);
 }
 
 Seconds WayModel::on_stream(const BucketTimes& bucket, const ComputeTimes& /*alone*/) const {
@@ -54,7 +68,7 @@ const WayModel& model_of(const models::Plan& plan) {
   static const WayModel by_schedules;
   // In the order of the alternatives of models::Way.
   static const std::array<const WayModel*, std::variant_size_v<models::Way>> models = {
-      &by_schedules, &library_model(), &served_model(), &k_fac_model()};
+      &by_schedules, &library_model(), &served_model(), &k_fac_model(), &sharded_model()};
   return plan.schedules.empty() ? by_schedules : *models[plan.schedules.front().way.index()];
 }
 

@@ -13,6 +13,7 @@
 #include "models/plan/plan.h"
 #include "simulator/cost/compute_time.h"
 #include "simulator/iteration/bucket_times.h"
+#include "simulator/iteration/sketch.h"
 #include "simulator/iteration/timing_method.h"
 #include "simulator/planner/bucket_timer.h"
 #include "simulator/planner/planning_job.h"
@@ -44,11 +45,18 @@ class WayModel {
   [[nodiscard]] virtual std::vector<BucketTimes> times(const PlanAt& at) const;
   // A text that says what timed the all-reduces: "flow engine".
   [[nodiscard]] virtual std::string timed_by(const PlanAt& at) const;
+  // These compute times with what the plan's system adds to layers and the update.
+  [[nodiscard]] virtual ComputeTimes with_tasks(const PlanAt& at, ComputeTimes compute) const;
   // The compute times of a rank that computes alone, with all that the plan adds to them.
   [[nodiscard]] virtual ComputeTimes alone(const PlanAt& at) const;
   // For how long a bucket keeps its stream, beside these compute times.
   [[nodiscard]] virtual Seconds on_stream(const BucketTimes& bucket,
                                           const ComputeTimes& alone) const;
+  // What samples of the iteration are taken from, with these compute times and the DAG's buckets.
+  [[nodiscard]] virtual IterationSketch sketch(const PlanAt& at, const ComputeTimes& alone,
+                                               const std::vector<BucketTimes>& buckets) const;
+  // The bytes of an all-reduce that moves as much as a bucket does in an iteration.
+  [[nodiscard]] virtual Bytes moved(const PlanAt& at, const models::Bucket& bucket) const;
   // Copies into `asked` the thresholds of the plan that hold for the job on any number of ranks.
   virtual void name_thresholds(const models::Plan& plan, ThresholdRequest& asked) const;
 
@@ -63,5 +71,6 @@ class WayModel {
 const WayModel& library_model();
 const WayModel& served_model();
 const WayModel& k_fac_model();
+const WayModel& sharded_model();
 
 }  // namespace paceline::simulator

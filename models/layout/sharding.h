@@ -1,0 +1,66 @@
+// Shardings of data-parallel training: what of parameters, gradients and optimizer states a rank keeps.
+//
+// A sharding is a placement of each of the three on the axis of shards. What travels, when, and what a rank
+// keeps in its memory follow from these placements; no sharding is a case anywhere else. A backward
+// pass leaves gradients partial, a pass reads parameters replicated, and the update runs where the
+// states are:
+//
+//   before a pass     parameters at rest -> replicated
+//   after a backward  partial -> the gradients' placement, in each pass whose gradients are kept split,
+//                     else once, -> the states' placement, before the update
+//   after the update  the states' placement -> parameters at rest
+//
+// Sources: Rajbhandari 2020, ZeRO (arXiv 1910.02054), 5; Zhao 2023, PyTorch FSDP (arXiv 2304.11277), 3.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "models/layout/tensor_placement.h"
+
+namespace paceline::models {
+
+enum class ShardingKind { none, zero1, zero2, zero3 };
+
+// Placements between uses, on the axis of shards.
+struct Sharding {
+  ShardingKind kind = ShardingKind::none;
+  std::string_view name;
+  TensorPlacement parameters = TensorPlacement::replicated;
+  TensorPlacement gradients = TensorPlacement::replicated;
+  TensorPlacement states = TensorPlacement::replicated;  // with FP32 masters
+
+  // What travels before a pass reads parameters, and after the update.
+  [[nodiscard]] std::optional<Collective> before_pass() const {
+    return collective_between(parameters, TensorPlacement::replicated);
+  }
+  [[nodiscard]] std::optional<Collective> after_update() const {
+    return collective_between(states, parameters);
+  }
+  // What sums gradients, and whether that is in each pass of several whose gradients add up.
+  [[nodiscard]] std::optional<Collective> of_gradients() const {
+    return collective_between(TensorPlacement::partial, states);
+  }
+  [[nodiscard]] bool sums_in_each_pass() const { return gradients == TensorPlacement::split; }
+};
+
+// none, zero1, zero2, zero3.
+[[nodiscard]] std::span<const Sharding> shardings();
+[[nodiscard]] const Sharding& sharding(ShardingKind kind);
+[[nodiscard]] std::string_view name(ShardingKind kind);
+// Throws InputError that suggests the nearest name.
+[[nodiscard]] ShardingKind sharding_from_name(std::string_view text);
+
+// How a plan is sharded. It is an entry of the plan's schedules. The ranks are a mesh of two axes: groups
+// of `shards` neighbours share one copy of what is split, and ranks at the same place of all groups are
+// replicas of each other, whose gradients an all-reduce sums (hybrid sharding).
+struct ShardUse {
+  ShardingKind kind = ShardingKind::none;
+  int shards = 1;       // ranks of a group; divides the plan's ranks
+  bool reshard = true;  // whether a rank drops gathered parameters after a forward pass
+
+  bool operator==(const ShardUse&) const = default;
+};
+
+}  // namespace paceline::models

@@ -1,0 +1,52 @@
+// How long the parts of a bucket take that a sharded plan has in the place of an all-reduce
+// (models/layout/sharding.h), after PyTorch's FSDP2 (torch/distributed/fsdp/_fully_shard). For U parameters
+// in a bucket, w bytes of a parameter in the forward pass and g of a gradient on the wire, M the memory's
+// effective bandwidth, s shards of a group and r replicas of each:
+//
+//   gather       all-gather of w U over the shards
+//   copy out     2 w U / M: each tensor is copied out of the gathered buffer, on the compute stream
+//   copy in      (w + g) U / M: gradients are cast into the buffer that is reduced, on the compute stream
+//   reduce       reduce-scatter of g U over the shards
+//   all-reduce   of g U / s over the replicas
+//
+// The update is that of a shard. What is left out: the cast of a shard of parameters before a gather (1/s of
+// the bucket), padding of tensors to a multiple of the shards, and the all-reduce of one number by which
+// gradients are clipped.
+#pragma once
+
+#include "models/layout/sharding.h"
+#include "models/network/work.h"
+#include "models/plan/plan.h"
+#include "simulator/cost/compute_time.h"
+
+namespace paceline::simulator {
+
+struct ShardTimes {
+  Seconds gather;
+  Seconds copy_out;
+  Seconds copy_in;
+  Seconds reduce;
+  Seconds all_reduce;
+
+  Bytes gathered{0};    // of a gather, over all shards
+  Bytes reduced{0};     // of a reduce-scatter
+  Bytes replicated{0};  // of an all-reduce
+
+  // While communication goes on, if a bucket is gathered this often and reduced this often.
+  [[nodiscard]] Seconds communication(int gathers, int reductions) const {
+    return gathers * gather + reductions * (reduce + all_reduce);
+  }
+};
+
+// How often an iteration gathers and reduces each bucket of a plan, with `batches` of a rank in it.
+struct ShardTraffic {
+  int gathers = 0;
+  int reductions = 0;
+};
+[[nodiscard]] ShardTraffic shard_traffic(const models::ShardUse& use, int batches);
+
+// The compute times of a rank of a sharded plan: with the update of a shard, and with earlier batches as
+// `repeated` ones where each batch has its communication.
+[[nodiscard]] ComputeTimes sharded_compute(ComputeTimes compute, const models::ShardUse& use);
+
+}  // namespace paceline::simulator

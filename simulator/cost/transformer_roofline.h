@@ -1,0 +1,55 @@
+// What layers of a transformer take whose kernels were measured one by one (models::TransformerKernels), in
+// mixed precision:
+//
+//   matrix products  peak x product, and less of it where the smaller side of the weights is below 4,096: a line
+//                    over its logarithm through `small_share` at 512, `middle_share` at 2,048 and 1
+//   attention        attention x s / (s + half_rate_sequence) over s elements, in proportion to w / (w + 32) for
+//                    heads of width w; backward 0.82 of it
+//   norms            0.60 of the memory's bandwidth, backward 0.33
+//   loss             0.30 of it
+//   all others       the device's memory efficiency
+//
+// A backward pass also adds up the gradients of a tensor that two layers read (at an add), and sums that of a
+// bias over all elements. Only attention is at its fast or slow end: how fast it is depends on the
+// library, and how much of a step it is on the sequence. All else that is not known is in `reached`.
+// Sources: docs/sources.md, kernels of transformers.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "models/base/precision.h"
+#include "models/cluster/cluster.h"
+#include "models/network/work.h"
+#include "simulator/cost/communication_cost.h"
+
+namespace paceline::simulator {
+
+struct Roofline {
+  FlopsPerSecond flops;
+  BytesPerSecond memory;
+
+  [[nodiscard]] Seconds time(double flop_count, Bytes bytes) const {
+    return std::max(Flops{flop_count} / flops, bytes / memory);
+  }
+};
+
+// The rooflines of both passes of a layer, and activation elements that its backward pass moves beside its own.
+struct LayerRooflines {
+  Roofline forward;
+  Roofline backward;
+  std::int64_t also_moved = 0;
+};
+
+// Whether layers take what kernels of transformers reach: the attention of the network is fused, and the device
+// has a table of kernels.
+[[nodiscard]] bool is_by_kernels(const models::NetworkWork& network, const models::Device& device,
+                                 models::Precision precision);
+
+// The network's samples have its sequence. `peak` is the device's dense peak.
+[[nodiscard]] LayerRooflines transformer_rooflines(const models::NetworkWork& network,
+                                                   const models::LayerWork& layer,
+                                                   const models::Device& device,
+                                                   FlopsPerSecond peak, Bound bound);
+
+}  // namespace paceline::simulator

@@ -1,0 +1,109 @@
+// Sharded plans, whose collectives stand among the passes. Tests: tests/simulator/sharded_test.cc.
+#include <array>
+#include <utility>
+
+#include "simulator/iteration/dag.h"
+#include "simulator/iteration/steady_state.h"
+#include "simulator/prediction/predictor_setting.h"
+#include "simulator/prediction/ways/way_model.h"
+
+namespace paceline::simulator {
+namespace {
+
+using models::Collective;
+
+const models::ShardUse& use_of(const models::Plan& plan) {
+  return *plan.uses<models::ShardUse>();
+}
+
+// The buckets with all communication this many times as long.
+std::vector<BucketTimes> with_communication(std::vector<BucketTimes> buckets, double factor) {
+  for (BucketTimes& bucket : buckets) {
+    auto& times = std::get<ShardTimes>(bucket.by_way);
+    for (Seconds* part : {&times.gather, &times.reduce, &times.all_reduce}) *part *= factor;
+  }
+  return buckets;
+}
+
+class ShardedModel : public WayModel {
+ public:
+  [[nodiscard]] std::vector<BucketTimes> times(const PlanAt& at) const override {
+    const models::ShardUse& use = use_of(at.plan);
+    GroupTimers& groups = *at.setting.groups;
+    const Seconds launch = at.plan.ranks > 1 ? at.setting.launch : Seconds{0};
+    const Bytes parameter = models::element_size(at.options.precision);
+    const Bytes gradient = models::element_size(at.plan.wire);
+    std::vector<BucketTimes> buckets;
+    for (const models::Bucket& bucket : at.plan.buckets) {
+      const auto elements = static_cast<double>(bucket.elements);
+      ShardTimes times;
+      times.gathered = elements * parameter;
+      times.reduced = elements * gradient;
+      times.replicated = times.reduced / use.shards;
+      if (use.shards > 1) {
+        times.gather =
+            launch + groups.in_shards(use.shards, Collective::all_gather, times.gathered);
+        times.reduce =
+            launch + groups.in_shards(use.shards, Collective::reduce_scatter, times.reduced);
+        times.copy_out = 2 * times.gathered / at.setting.memory;
+        times.copy_in = (times.gathered + times.reduced) / at.setting.memory;
+      }
+      if (at.plan.ranks > use.shards)
+        times.all_reduce =
+            launch + groups.in_replicas(use.shards, Collective::all_reduce, times.replicated);
+      buckets.emplace_back().by_way = times;
+    }
+    return buckets;
+  }
+
+  [[nodiscard]] std::string timed_by(const PlanAt& at) const override {
+    return at.setting.groups->described(use_of(at.plan).shards);
+  }
+
+  [[nodiscard]] ComputeTimes with_tasks(const PlanAt& at, ComputeTimes compute) const override {
+    return sharded_compute(std::move(compute), use_of(at.plan));
+  }
+
+  // By the sum of what it travels in an iteration, as all buckets' are scaled together.
+  [[nodiscard]] Seconds on_stream(const BucketTimes& bucket,
+                                  const ComputeTimes& alone) const override {
+    const ShardTimes& times = *bucket.sharded();
+    return times.communication(2, 1) * (1 + alone.repeated);
+  }
+
+  [[nodiscard]] IterationSketch sketch(const PlanAt& at, const ComputeTimes& alone,
+                                       const std::vector<BucketTimes>& buckets) const override {
+    constexpr std::array factors = {0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 6.0};
+    std::vector<IterationSketch::PeriodAt> periods;
+    for (const double factor : factors) {
+      const IterationDag dag(at.network, at.plan, alone, with_communication(buckets, factor),
+                             at.setting.input);
+      periods.push_back({factor, steady_state(dag).period});
+    }
+    Seconds communication;
+    for (const BucketTimes& bucket : buckets) communication += on_stream(bucket, alone);
+    return {std::move(periods), alone.total(), communication};
+  }
+
+  [[nodiscard]] Bytes moved(const PlanAt& at, const models::Bucket& bucket) const override {
+    const ShardTraffic traffic = shard_traffic(use_of(at.plan), at.options.accumulate);
+    const auto elements = static_cast<double>(bucket.elements);
+    const models::ShardUse& use = use_of(at.plan);
+    const double summed = use.shards == at.plan.ranks ? 0.5 : 0.5 + 1.0 / use.shards;
+    return elements * (0.5 * traffic.gathers * models::element_size(at.options.precision) +
+                       summed * traffic.reductions * models::element_size(at.plan.wire));
+  }
+
+  void name_thresholds(const models::Plan& plan, ThresholdRequest& asked) const override {
+    asked.reshard = use_of(plan).reshard;
+  }
+};
+
+}  // namespace
+
+const WayModel& sharded_model() {
+  static const ShardedModel model;
+  return model;
+}
+
+}  // namespace paceline::simulator
