@@ -61,10 +61,11 @@ int threads() {
 
 experiments::CalibrationPoints points_of(const Options& options) {
   if (options.points.empty() || options.points == "2") return experiments::CalibrationPoints::two;
+  if (options.points == "0") return experiments::CalibrationPoints::none;
   if (options.points == "1") return experiments::CalibrationPoints::one;
   throw InputError({"--points"},
                    fmt::format("{} is no number of points", in_quotes(options.points)),
-                   "write 1 or 2");
+                   "write 0, 1 or 2");
 }
 
 experiments::PredictOptions predict_options(const Options& options, experiments::Faults faults) {
@@ -227,10 +228,11 @@ void add_reproduce(Command& app) {
       "our scale (half an hour on two cores)";
   command.add_option("name", options->name, list).required().value("NAME|all|FOLDER");
   command
-      .add_option("--points", options->points,
-                  "How many scales of a series calibrate it: the smallest, or the two smallest "
-                  "where its table names a row of the second")
-      .value("1|2 (2)");
+      .add_option(
+          "--points", options->points,
+          "How many scales of a series calibrate it: none, the smallest, or the two smallest "
+          "where its table names a row of the second")
+      .value("0|1|2 (2)");
   command.add_flag("--leave-one-out", options->leave_one_out,
                    "Fit what nothing explains to other sources than the one that is predicted, in "
                    "place of the shipped fit to all of them");

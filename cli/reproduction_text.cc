@@ -14,9 +14,11 @@ using experiments::Reproduction;
 using experiments::Row;
 using experiments::Summary;
 
-// Four digits, and a whole number is never shortened to an exponent.
+// Four digits, and a whole number below a million is not shortened.
 std::string number(double value) {
   constexpr double many = 1e4;
+  constexpr double million = 1e6;
+  if (value >= million) return fmt::format("{:.4g} M", value / million);
   return value >= many ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value);
 }
 
@@ -37,7 +39,7 @@ std::string percent_of(int part, int whole) {
 }
 
 // "12 rows: error of the speed median 3.1 %, ...".
-std::string summary_line(const char* what, const Summary& s) {
+std::string summary_line(std::string_view what, const Summary& s) {
   if (s.rows == 0) return "";
   std::string text = fmt::format(
       "{} predicted {}: error of the speed median {:.1f} %, p90 {:.1f} %, worst {}, bias {}; {} of "
@@ -51,19 +53,18 @@ std::string summary_line(const char* what, const Summary& s) {
     text += fmt::format(
         "\n  naive (the rate of a rank at the largest scale that is known, times the ranks), on "
         "the "
-        "{} of them that have one: median {:.1f} %, p90 {:.1f} %; ours there: {:.1f} %, {:.1f} %",
+        "{} of them that have one: median {:.1f} %, p90 {:.1f} %; ours there: {:.1f} %, {:.1f} %; "
+        "skill {:.0f} %",
         naive.rows, 100 * naive.median, 100 * naive.p90, 100 * naive.our_median,
-        100 * naive.our_p90);
+        100 * naive.our_p90, 100 * naive.skill());
   return text + "\n";
 }
 
 std::string summary_lines(std::span<const Row> rows) {
-  return summary_line("rows", summary_of(rows, experiments::is_training)) +
-         summary_line("all-reduces up to 64 KiB",
-                      summary_of(rows, experiments::is_small_all_reduce)) +
-         summary_line("all-reduces above 64 KiB",
-                      summary_of(rows, experiments::is_large_all_reduce)) +
-         summary_line("other collectives", summary_of(rows, experiments::is_other_collective));
+  std::string text;
+  for (const experiments::RowClass& kind : experiments::row_classes())
+    text += summary_line(kind.words, summary_of(rows, kind.counts));
+  return text;
 }
 
 std::string without_text(const char* title, const std::vector<experiments::RowWithout>& rows) {
@@ -136,14 +137,9 @@ Table summary_table(std::span<const Reproduction> results) {
                {.title = "inside"},
                {.title = "in order"}});
   for (const Reproduction& result : results) {
-    const std::pair<const char*, bool (*)(const Row&)> classes[] = {
-        {"", experiments::is_training},
-        {", all-reduces up to 64 KiB", experiments::is_small_all_reduce},
-        {", all-reduces above", experiments::is_large_all_reduce},
-        {", other collectives", experiments::is_other_collective}};
-    for (const auto& [suffix, counts] : classes) {
-      const Summary s = summary_of(result.rows, counts);
-      if (s.rows > 0) table.add(summary_cells(result.name + suffix, s));
+    for (const experiments::RowClass& kind : experiments::row_classes()) {
+      const Summary s = summary_of(result.rows, kind.counts);
+      if (s.rows > 0) table.add(summary_cells(result.name + std::string(kind.suffix), s));
     }
   }
   return table;

@@ -59,6 +59,7 @@ const Document<Summary::Naive>& naive_document() {
                                    .add("rows", &Naive::rows)
                                    .add("median_error", &Naive::median)
                                    .add("p90_error", &Naive::p90)
+                                   .add("skill", &Naive::skill)
                                    .add("our_median_error", &Naive::our_median)
                                    .add("our_p90_error", &Naive::our_p90);
   return document;
@@ -93,15 +94,14 @@ const Document<Summary>& summary_document() {
 using Rows = std::vector<Row>;
 
 const Document<Rows>& summaries_document() {
-  static const auto of = [](bool (*counts)(const Row& row)) {
-    return [counts](const Rows& rows) { return summary_of(rows, counts); };
-  };
-  static const auto document =
-      Document<Rows>()
-          .add("training", of(is_training), summary_document())
-          .add("small_all_reduces", of(is_small_all_reduce), summary_document())
-          .add("large_all_reduces", of(is_large_all_reduce), summary_document())
-          .add("other_collectives", of(is_other_collective), summary_document());
+  static const auto document = [] {
+    Document<Rows> classes;
+    for (const RowClass& kind : row_classes())
+      classes.add(
+          kind.key, [&kind](const Rows& rows) { return summary_of(rows, kind.counts); },
+          summary_document());
+    return classes;
+  }();
   return document;
 }
 

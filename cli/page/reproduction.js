@@ -37,7 +37,8 @@
     dom.html("li", {}, dom.html("i", { class: "dot inside" }), "published value inside the 90 % interval"),
     dom.html("li", {}, dom.html("i", { class: "dot outside" }), "outside"));
 
-  const write = (x, unit) => `${format.number(x)}${unit ? ` ${unit}` : ""}`;
+  const short = (x) => (x >= 1e6 ? `${format.number(x / 1e6)} M` : format.number(x));
+  const write = (x, unit) => `${short(x)}${unit ? ` ${unit}` : ""}`;
 
   function summaryFacts(summary) {
     const facts = [];
@@ -48,6 +49,8 @@
       if (part.pairs) facts.push({ name: `${name}: order`, value: `${part.ordered} of ${part.pairs}`, note: "pairs of strategies as published" });
     };
     add("Training", summary.training);
+    add("Sharded training", summary.sharded);
+    add("Sharded training, from datasheets", summary.sharded_from_datasheets);
     add("All-reduces up to 64 KiB", summary.small_all_reduces);
     add("All-reduces above", summary.large_all_reduces);
     return facts;
@@ -60,7 +63,7 @@
       { title: "predicted over published speed", className: "bar", head: axis(), cell: (row) => (row.provenance === "calibrated" ? "spent on calibration" : strip([row])) },
       { title: "published", value: (row) => row.published, text: (row) => write(row.published, row.unit) },
       { title: "ours", value: (row) => row.ours, text: (row) => write(row.ours, row.unit) },
-      { title: "90 % interval", className: "number", text: (row) => (row.low === row.high ? "" : `${format.number(row.low)} – ${format.number(row.high)}`) },
+      { title: "90 % interval", className: "number", text: (row) => (row.low === row.high ? "" : `${short(row.low)} – ${short(row.high)}`) },
       { title: "error of speed", value: (row) => row.speed_error, text: (row) => format.signedPercent(row.speed_error) },
       { title: "source", className: "secondary", text: (row) => row.source },
     ] });

@@ -46,17 +46,12 @@ struct Strip {
 };
 
 std::vector<Strip> strips_of(std::span<const Reproduction> sources) {
-  constexpr std::array<std::pair<const char*, bool (*)(const Row&)>, 4> kinds = {
-      {{"", is_training},
-       {", up to 64 KiB", is_small_all_reduce},
-       {", above 64 KiB", is_large_all_reduce},
-       {", other collectives", is_other_collective}}};
   std::vector<Strip> strips;
   for (const Reproduction& source : sources) {
-    for (const auto& [suffix, counts] : kinds) {
-      Strip one{source.name + suffix, {}, summary_of(source.rows, counts)};
+    for (const RowClass& kind : row_classes()) {
+      Strip one{source.name + std::string(kind.suffix), {}, summary_of(source.rows, kind.counts)};
       for (const Row& row : source.rows) {
-        if (is_drawn(row) && counts(row)) one.rows.push_back(&row);
+        if (is_drawn(row) && kind.counts(row)) one.rows.push_back(&row);
       }
       if (!one.rows.empty()) strips.push_back(std::move(one));
     }

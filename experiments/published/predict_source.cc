@@ -49,11 +49,11 @@ struct Series {
 
 // The published throughput of a row that calibrates, with the middle 90 % of what rounds to it.
 Figure<PerSecond> published_throughput(const TrainingRow& row, const RowJob& job) {
-  const PublishedUnit unit = published_unit(row.quantity, row.unit);
+  const double factor = unit_factor(row);
   const double reach = interval_level * row.rounding;
   const double samples = job.samples();
   const auto rate = [&](double published) {
-    const double value = unit.factor * published;
+    const double value = factor * published;
     switch (row.quantity) {
       case Quantity::throughput:
         return PerSecond{value};
@@ -192,7 +192,7 @@ Figure<double> ratio_of(const Work& work, const Work& against) {
 // Ours, in the unit of the row. `against` is the row that it is against, or null.
 Figure<double> ours_of(const Work& work, const Work* against) {
   const TrainingRow& row = *work.row;
-  const double factor = published_unit(row.quantity, row.unit).factor;
+  const double factor = unit_factor(row);
   const auto scaled = [](const Figure<double>& figure, double by) {
     return Figure<double>{by * figure.value, by * figure.low, by * figure.high,
                           Provenance::predicted, ""};
@@ -227,7 +227,7 @@ Figure<double> ours_of(const Work& work, const Work* against) {
 std::optional<double> naive_of(const Work& work, const Work* against,
                                const std::optional<PerSecond>& rank_rate) {
   const TrainingRow& row = *work.row;
-  const double factor = published_unit(row.quantity, row.unit).factor;
+  const double factor = unit_factor(row);
   if (row.quantity == Quantity::efficiency) return 1 / factor;
   if (row.quantity == Quantity::ratio)
     return static_cast<double>(row.ranks) / against->row->ranks / factor;
@@ -316,6 +316,7 @@ Row result_of(const Work& work, const Work* against, CalibrationPoints points,
     result.kind = RowKind::count;
     return result;
   }
+  if (work.job.options.strategy->sharded() != nullptr) result.kind = RowKind::sharded;
   result.command = command_of(work, parts);
   const Distance distance = distance_of(work, against);
   result.doublings = distance.doublings;
@@ -426,7 +427,8 @@ class SourcePredictor {
       } else if (work.row->role != Role::reference) {
         result.rows.push_back(result_of(work, against, options_.points, parts_));
         Row& row = result.rows.back();
-        if (row.kind == RowKind::training && row.provenance == Provenance::predicted)
+        if ((row.kind == RowKind::training || row.kind == RowKind::sharded) &&
+            row.provenance == Provenance::predicted)
           row.naive = naive_of(work, against, series_.at(work.row->series).rank_rate);
       }
     }

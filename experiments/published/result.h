@@ -10,10 +10,11 @@
 
 namespace paceline::experiments {
 
-// What a row tells of. A count follows from a network or a schedule alone, and no summary has it.
-enum class RowKind { training, all_reduce, collective, count };
+// What a row tells of: replicated or sharded training, an all-reduce, another collective. A count follows from a
+// network or a schedule alone, and no summary has it.
+enum class RowKind { training, sharded, all_reduce, collective, count };
 
-// "training", "all-reduce", "collective" (another one), "count".
+// "training", "sharded", "all-reduce", "collective", "count".
 [[nodiscard]] std::string_view name(RowKind kind);
 
 struct Row {

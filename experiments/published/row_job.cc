@@ -12,6 +12,7 @@
 #include "models/cluster/catalog.h"
 #include "models/cluster/placement.h"
 #include "models/cluster/yaml.h"
+#include "models/network/hugging_face.h"
 #include "models/network/yaml.h"
 #include "models/network/zoo.h"
 #include "simulator/planner/threshold_fields.h"
@@ -43,7 +44,7 @@ const std::vector<const Field<simulator::Question>*>& question_options() {
     for (const simulator::ThresholdField& field : simulator::threshold_fields())
       all.push_back(&simulator::question_field(field.name));
     for (const char* const name :
-         {"accumulate", "nccl", "wire", "overlap", "engine", "placement", "stack"})
+         {"accumulate", "recompute", "nccl", "wire", "overlap", "engine", "placement", "stack"})
       all.push_back(&simulator::question_field(name));
     return all;
   }();
@@ -102,6 +103,21 @@ void check_together(const RowOptions& options) {
   } catch (const InputError& error) {
     throw InputError(fmt::format("{}: {}", error.place().file, error.problem()), error.remedy());
   }
+}
+
+// The file of a network of the source; the end where the zoo has it.
+auto network_file(const Source& source, const std::string& name) {
+  const auto yaml = source.files.texts.find("networks/" + name + ".yaml");
+  return yaml != source.files.texts.end() ? yaml
+                                          : source.files.texts.find("networks/" + name + ".json");
+}
+
+models::Network network_of(const Source& source, const std::string& name) {
+  const auto file = network_file(source, name);
+  if (file == source.files.texts.end()) return models::zoo_network(name);
+  const auto& [path, text] = *file;
+  return path.ends_with(".json") ? models::parse_hugging_face(text, source.path(path))
+                                 : models::parse_network_yaml(text, source.path(path));
 }
 
 }  // namespace
@@ -185,12 +201,7 @@ const models::Cluster& SourceParts::cluster(const std::string& name,
 const SourceNetwork& SourceParts::network(const std::string& name, std::optional<int> sequence) {
   std::unique_ptr<SourceNetwork>& known = networks_[{name, sequence.value_or(0)}];
   if (known) return *known;
-  const std::string file = "networks/" + name + ".yaml";
-  const auto text = source_.files.texts.find(file);
-  const models::Network network =
-      text == source_.files.texts.end()
-          ? models::zoo_network(name)
-          : models::parse_network_yaml(text->second, source_.path(file));
+  const models::Network network = network_of(source_, name);
   const Bytes stored = network.stored_sample_bytes();
   if (!sequence) {
     known = std::make_unique<SourceNetwork>(SourceNetwork{models::work(network), stored});
@@ -208,8 +219,8 @@ std::string SourceParts::cluster_word(const std::string& name) const {
 }
 
 std::string SourceParts::network_word(const std::string& name) const {
-  const std::string file = "networks/" + name + ".yaml";
-  return source_.files.texts.contains(file) ? source_.path(file) : name;
+  const auto file = network_file(source_, name);
+  return file == source_.files.texts.end() ? name : source_.path(file->first);
 }
 
 }  // namespace paceline::experiments

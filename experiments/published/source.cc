@@ -34,20 +34,23 @@ constexpr std::array<std::pair<Quantity, std::string_view>, 7> quantities = {
      {Quantity::minutes, "minutes"},
      {Quantity::flops_per_parameter, "flops-per-parameter"},
      {Quantity::idle_ranks, "idle-ranks"}}};
-constexpr std::array<PublishedUnit, 14> units = {{{"samples/s", Quantity::throughput, 1},
-                                                  {"images/s", Quantity::throughput, 1},
-                                                  {"sequences/s", Quantity::throughput, 1},
-                                                  {"s", Quantity::iteration, 1},
-                                                  {"ms", Quantity::iteration, 1e-3},
-                                                  {"us", Quantity::iteration, 1e-6},
-                                                  {"%", Quantity::efficiency, 0.01},
-                                                  {"x", Quantity::efficiency, 1},
-                                                  {"x", Quantity::ratio, 1},
-                                                  {"min", Quantity::minutes, 60},
-                                                  {"h", Quantity::minutes, 3600},
-                                                  {"s", Quantity::minutes, 1},
-                                                  {"FLOP", Quantity::flops_per_parameter, 1},
-                                                  {"ranks", Quantity::idle_ranks, 1}}};
+constexpr std::array<PublishedUnit, 16> units = {
+    {{"samples/s", Quantity::throughput, 1},
+     {"images/s", Quantity::throughput, 1},
+     {"sequences/s", Quantity::throughput, 1},
+     {"tokens/s", Quantity::throughput, 1, true},
+     {"tokens/s/GPU", Quantity::throughput, 1, true, true},
+     {"s", Quantity::iteration, 1},
+     {"ms", Quantity::iteration, 1e-3},
+     {"us", Quantity::iteration, 1e-6},
+     {"%", Quantity::efficiency, 0.01},
+     {"x", Quantity::efficiency, 1},
+     {"x", Quantity::ratio, 1},
+     {"min", Quantity::minutes, 60},
+     {"h", Quantity::minutes, 3600},
+     {"s", Quantity::minutes, 1},
+     {"FLOP", Quantity::flops_per_parameter, 1},
+     {"ranks", Quantity::idle_ranks, 1}}};
 
 constexpr int most_batch = 1 << 20;
 constexpr int most_sequence = 1 << 20;
@@ -172,7 +175,9 @@ TrainingRow training_row(const CsvRecord& record) {
   row.note = fields.text();
   require_note(row.role, row.note);
   if (!out && (row.published > 0 || !row.unit.empty()))
-    (void)published_unit(row.quantity, row.unit);
+    if (published_unit(row.quantity, row.unit).of_tokens && !row.sequence)
+      throw InputError(fmt::format("{} of samples without a length", row.unit),
+                       "write the tokens of a sample under sequence");
   const bool is_relative = row.quantity == Quantity::efficiency || row.quantity == Quantity::ratio;
   const bool is_reference = row.role == Role::reference && row.published == 0;
   if (!out && !is_reference && is_relative && row.against.empty())
@@ -283,14 +288,21 @@ void check_against(const Source& source, const std::string& file) {
 bool belongs(const std::string& path) {
   return path == "README.md" || path == "expected.csv" || path == "all_reduce.csv" ||
          ((path.starts_with("clusters/") || path.starts_with("networks/")) &&
-          path.ends_with(".yaml"));
+          (path.ends_with(".yaml") || path.ends_with(".json")));
 }
 
 }  // namespace
 
 bool is_spent(Role role, CalibrationPoints points) {
+  if (points == CalibrationPoints::none) return false;
   return role == Role::calibrates ||
          (role == Role::second_point && points == CalibrationPoints::two);
+}
+
+double unit_factor(const TrainingRow& row) {
+  const PublishedUnit unit = published_unit(row.quantity, row.unit);
+  return unit.factor * (unit.of_rank ? row.ranks : 1) /
+         (unit.of_tokens ? row.sequence.value_or(1) : 1);
 }
 
 PublishedUnit published_unit(Quantity quantity, std::string_view name) {

@@ -4,7 +4,7 @@
 //   expected.csv      rows of training: what was measured, and the configuration
 //   all_reduce.csv    times of single all-reduces, where the source has them
 //   clusters/*.yaml   clusters, as --cluster reads them
-//   networks/*.yaml   networks that the zoo lacks, as --model reads them
+//   networks/*        networks that the zoo lacks, as --model reads them: YAML, or a config.json of Hugging Face
 //
 // docs/formats.md, "Published results", has the columns. The folders of experiments/ are part of
 // the program; a user's own folder is read from disk.
@@ -37,9 +37,9 @@ enum class Role {
   left_out,   // cannot be expressed; its note says why
 };
 
-// How many scales of a series calibrate it: the smallest, or the two smallest where its table names
-// a row of the second.
-enum class CalibrationPoints { one, two };
+// How many scales of a series calibrate it: none, so that all rows are predicted from datasheets; the
+// smallest; or the two smallest where its table names a row of the second.
+enum class CalibrationPoints { none, one, two };
 
 [[nodiscard]] bool is_spent(Role role, CalibrationPoints points);
 
@@ -60,6 +60,8 @@ struct PublishedUnit {
   std::string_view name;
   Quantity quantity;
   double factor;
+  bool of_tokens = false;  // in place of samples
+  bool of_rank = false;    // in place of all ranks
 };
 // Throws InputError that lists the units of the quantity.
 [[nodiscard]] PublishedUnit published_unit(Quantity quantity, std::string_view name);
@@ -87,6 +89,9 @@ struct TrainingRow {
   std::string unit;
   std::string note;
 };
+
+// How many of the quantity's own one of the row's unit is, with the row's ranks and tokens of a sample.
+[[nodiscard]] double unit_factor(const TrainingRow& row);
 
 struct AllReduceRow {
   int line = 0;  // in all_reduce.csv

@@ -2,6 +2,7 @@
 #include "experiments/published/summary.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <vector>
@@ -74,6 +75,8 @@ std::string_view name(RowKind kind) {
   switch (kind) {
     case RowKind::training:
       return "training";
+    case RowKind::sharded:
+      return "sharded";
     case RowKind::all_reduce:
       return "all-reduce";
     case RowKind::collective:
@@ -93,6 +96,29 @@ std::vector<Row> rows_of(std::span<const Reproduction> sources) {
 
 bool is_training(const Row& row) {
   return row.kind == RowKind::training;
+}
+
+bool is_sharded(const Row& row) {
+  return row.kind == RowKind::sharded && (row.naive || row.provenance == Provenance::calibrated);
+}
+
+bool is_sharded_from_datasheet(const Row& row) {
+  return row.kind == RowKind::sharded && !is_sharded(row);
+}
+
+std::span<const RowClass> row_classes() {
+  static constexpr std::array classes = {
+      RowClass{"rows", "", "training", is_training},
+      RowClass{"rows of sharded training", ", sharded", "sharded", is_sharded},
+      RowClass{"rows of sharded training from datasheets", ", sharded, from datasheets",
+               "sharded_from_datasheets", is_sharded_from_datasheet},
+      RowClass{"all-reduces up to 64 KiB", ", all-reduces up to 64 KiB", "small_all_reduces",
+               is_small_all_reduce},
+      RowClass{"all-reduces above 64 KiB", ", all-reduces above", "large_all_reduces",
+               is_large_all_reduce},
+      RowClass{"other collectives", ", other collectives", "other_collectives",
+               is_other_collective}};
+  return classes;
 }
 
 bool is_small_all_reduce(const Row& row) {

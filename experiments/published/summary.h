@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "experiments/published/result.h"
@@ -30,6 +31,9 @@ struct Summary {
     double p90 = 0;
     double our_median = 0;
     double our_p90 = 0;
+
+    // 1 - our error over that of the naive guess, in the median; 0 where the guess has no error.
+    [[nodiscard]] double skill() const { return median > 0 ? 1 - our_median / median : 0; }
   };
   Naive naive = {};
 };
@@ -44,10 +48,23 @@ struct Summary {
 // The size up to which an all-reduce is small.
 inline constexpr double small_all_reduce_bytes = 65536;
 
-[[nodiscard]] bool is_training(const Row& row);
+[[nodiscard]] bool is_training(const Row& row);  // replicated
+// Of a series that a row calibrates, and of one that rests on the datasheet of its device.
+[[nodiscard]] bool is_sharded(const Row& row);
+[[nodiscard]] bool is_sharded_from_datasheet(const Row& row);
 [[nodiscard]] bool is_small_all_reduce(const Row& row);
 [[nodiscard]] bool is_large_all_reduce(const Row& row);
 // An all-gather, a reduce-scatter, an all-to-all, ... of any size.
 [[nodiscard]] bool is_other_collective(const Row& row);
+
+// Rows that are summed up together.
+struct RowClass {
+  std::string_view words;   // "all-reduces up to 64 KiB"
+  std::string_view suffix;  // behind the name of a source, in tables
+  const char* key;          // in documents
+  bool (*counts)(const Row& row);
+};
+// Each row but counts is of one of them. In the order in which people read them.
+[[nodiscard]] std::span<const RowClass> row_classes();
 
 }  // namespace paceline::experiments

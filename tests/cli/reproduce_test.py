@@ -116,7 +116,7 @@ class Folder(unittest.TestCase):
             self.assertEqual(rows[1]["provenance"], provenance)
         result = run("reproduce", str(self.folder), "--points", "3")
         self.assertEqual((result.returncode, result.stderr),
-                         (2, "paceline: --points: '3' is no number of points; write 1 or 2\n"))
+                         (2, "paceline: --points: '3' is no number of points; write 0, 1 or 2\n"))
 
     def test_a_folder_of_faults_is_one_line(self):
         for text, message in ((ROWS.replace("fused-ring", "fusedring"), "expected.csv:3: unknown strategy"),

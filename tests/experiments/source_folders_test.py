@@ -25,7 +25,7 @@ ALL_REDUCE_COLUMNS = ("id,where,series,role,cluster,ranks,library,algorithm,byte
 OTHER_COLUMNS = "id,source,what,role,unit,published".split(",")
 ROLES = {"calibrates", "second-point", "predicted", "reference", "left-out"}
 UNITS = {
-    "throughput": {"images/s", "sequences/s"},
+    "throughput": {"images/s", "sequences/s", "tokens/s", "tokens/s/GPU"},
     "iteration": {"ms", "s"},
     "efficiency": {"%"},
     "ratio": {"x"},
@@ -33,6 +33,8 @@ UNITS = {
     "flops-per-parameter": {"FLOP"},
     "idle-ranks": {"ranks"},
 }
+# How series are called that nothing calibrates.
+DATASHEET = "datasheet-"
 # What an option takes; None for a word of its own.
 OPTIONS = {
     "--theta": r"\d+(KiB|MiB|GiB)", "--eta": r"\d+(KiB|MiB|GiB)", "--wire": "fp32|fp16|bf16",
@@ -41,7 +43,7 @@ OPTIONS = {
     "--cycle": r"[\d.]+ms", "--group": r"\d+", "--rings": r"\d+", "--segments": r"\d+",
     "--horovod": r"\d+\.\d+(\.\d+)?", "--partition": r"\d+(MB|MiB)", "--credit": r"\d+(MB|MiB)",
     "--server-machines": r"\d+", "--server-transport": "grpc|tcp|rdma",
-    "--factors-every": r"\d+", "--stack": "eager|compiled|graphs",
+    "--factors-every": r"\d+", "--recompute": "none|full", "--reshard-after-forward": "yes|no", "--stack": "eager|compiled|graphs",
     "--epochs": r"[\d.]+", "--dataset": r"\d+", "--backup": r"\d+", "--spread": r"[a-z-]+:[\d.]+",
 }
 
@@ -156,7 +158,7 @@ class SourceFolders(unittest.TestCase):
         self.assertRegex(row["ranks"], r"^[1-9]\d*$")
         self.assertRegex(row["batch"], r"^[1-9]\d*$")
         self.assertRegex(row["sequence"], r"^([1-9]\d*)?$")
-        self.assertEqual(bool(row["sequence"]), row["model"].startswith(("bert", "gpt")))
+        self.assertEqual(bool(row["sequence"]), row["model"].startswith(("bert", "gpt", "llama", "mpt")))
         self.assertRegex(row["strategy"], r"^[a-z0-9.-]+$")
 
     @for_rows(training)
@@ -177,7 +179,8 @@ class SourceFolders(unittest.TestCase):
             return
         if not (folder / "clusters" / f"{row['cluster']}.yaml").is_file():
             self.assertIn(row["cluster"], catalogue)
-        if "model" in row and not (folder / "networks" / f"{row['model']}.yaml").is_file():
+        if "model" in row and not any((folder / "networks" / f"{row['model']}{suffix}").is_file()
+                                      for suffix in (".yaml", ".json")):
             self.assertIn(row["model"], networks)
 
     def test_files_are_named_and_hold_their_name(self):
@@ -186,8 +189,11 @@ class SourceFolders(unittest.TestCase):
             used |= {row["model"] for row in training(folder)}
             for path in [*folder.glob("clusters/*"), *folder.glob("networks/*")]:
                 with self.subTest(file=str(path.relative_to(EXPERIMENTS))):
-                    self.assertEqual(path.suffix, ".yaml")
                     self.assertIn(path.stem, used)
+                    if path.suffix == ".json":  # a config.json of Hugging Face has no name
+                        self.assertEqual(path.parent.name, "networks")
+                        continue
+                    self.assertEqual(path.suffix, ".yaml")
                     self.assertIn(path.stem, names_in(path, r"^(?:cluster|network): (\S+)$"))
 
     @for_rows(training, all_reduces)
@@ -223,7 +229,8 @@ class SourceFolders(unittest.TestCase):
                     profiled = any("profile" in names_in(path, r"^(profile):") for path in (
                         folder / "clusters" / f"{row['cluster']}.yaml" for row in timed)
                         if path.is_file())
-                    self.assertTrue(not timed or "calibrates" in roles or profiled)
+                    self.assertTrue(not timed or "calibrates" in roles or profiled
+                                    or name.startswith(DATASHEET))
 
     def test_a_series_is_of_one_precision_and_calibrates_one_network(self):
         for folder in sources():
@@ -234,6 +241,8 @@ class SourceFolders(unittest.TestCase):
             for name, rows in series.items():
                 with self.subTest(source=folder.name, series=name):
                     self.assertEqual(len({row["precision"] for row in rows}), 1)
+                    if name.startswith(DATASHEET):
+                        continue
                     networks = {(row["model"], row["sequence"]) for row in rows}
                     spent = {(row["model"], row["sequence"]) for row in rows
                              if row["role"] in ("calibrates", "second-point")}
