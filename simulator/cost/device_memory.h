@@ -13,8 +13,8 @@
 //  - factors: of K-FAC, those of all layers in FP32, and their inverses on the owner that has most.
 //
 // Where the plan is sharded (models/layout/sharding.h), what is split over s shards is divided by s. Parameters
-// that are split are the masters themselves, and so are the types of their gradients. Buffers are then, for a
-// bucket of U parameters of w bytes, whose gradients have g bytes on the wire, and the largest U in a block:
+// that are split are the masters themselves, and their gradients are FP32, too. Buffers are then, for the
+// largest bucket that is in a block, of U parameters of w bytes and gradients of g bytes on the wire:
 //   zero1  (1 + 1/s) g U, of a reduction
 //   zero2  the same, and w U, of gradients that are whole until then
 //   zero3  (3 w + g) U: the unit in use, the buffer of the next one, the unit's gradients, and the buffer in
