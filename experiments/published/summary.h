@@ -49,7 +49,7 @@ struct Summary {
 inline constexpr double small_all_reduce_bytes = 65536;
 
 [[nodiscard]] bool is_training(const Row& row);  // replicated
-// Of a series that a row calibrates, and of one that rests on the datasheet of its device.
+// Sharded training in a series that a row calibrates, and in one that rests on the device's datasheet.
 [[nodiscard]] bool is_sharded(const Row& row);
 [[nodiscard]] bool is_sharded_from_datasheet(const Row& row);
 [[nodiscard]] bool is_small_all_reduce(const Row& row);
@@ -64,7 +64,7 @@ struct RowClass {
   const char* key;          // in documents
   bool (*counts)(const Row& row);
 };
-// Each row but counts is of one of them. In the order in which people read them.
+// Every row is in one of these classes, except counts. In the order in which people read them.
 [[nodiscard]] std::span<const RowClass> row_classes();
 
 }  // namespace paceline::experiments

@@ -31,14 +31,14 @@ struct Sharding {
   TensorPlacement gradients = TensorPlacement::replicated;
   TensorPlacement states = TensorPlacement::replicated;  // with FP32 masters
 
-  // What travels before a pass reads parameters, and after the update.
+  // The collectives that gather parameters before a pass, and after the update.
   [[nodiscard]] std::optional<Collective> before_pass() const {
     return collective_between(parameters, TensorPlacement::replicated);
   }
   [[nodiscard]] std::optional<Collective> after_update() const {
     return collective_between(states, parameters);
   }
-  // What sums gradients, and whether that is in each pass of several whose gradients add up.
+  // The collective that sums gradients; and whether each of several passes has it, or only the last one.
   [[nodiscard]] std::optional<Collective> of_gradients() const {
     return collective_between(TensorPlacement::partial, states);
   }

@@ -73,8 +73,8 @@ struct LayerWork {
   std::int64_t forward_passing = 0;
   // Activation elements that forward must keep for backward.
   std::int64_t kept = 0;
-  // Of its own output and what it computes beside it (a mask, a softmax), the elements that are in memory
-  // until the backward passes that read them: no layer's input is counted twice.
+  // The elements of its output, and of what it computes beside it (a mask, a softmax), that stay in memory until
+  // a backward pass reads them. A tensor that several layers read is counted once, where it is written.
   std::int64_t stored = 0;
   bool leaves_block = false;  // whether a layer in another block reads its output
   // Weight elements that are parameters of another layer (tied).

@@ -10,6 +10,7 @@
 
 #include "models/base/to_size.h"
 #include "models/plan/k_fac.h"
+#include "simulator/cost/shard_cost.h"
 
 namespace paceline::simulator {
 namespace {
@@ -144,12 +145,11 @@ models::ShardUse shards_of(const models::Plan& plan) {
 Bytes sharded_buffers(const MemoryRequest& request, const models::ShardUse& use) {
   const models::Sharding& sharding = models::sharding(use.kind);
   if (use.shards == 1) return buffer_bytes(request.plan);
-  const auto& gradients = request.network.gradients;
   double unit = 0;
   double root = 0;  // in no block
   for (const models::Bucket& bucket : request.plan.buckets) {
     const auto elements = static_cast<double>(bucket.elements);
-    const bool is_root = models::block_of(gradients[to_size(bucket.first_gradient)].name).empty();
+    const bool is_root = holds_root(bucket, request.network);
     if (is_root) root += elements;
     if (!is_root || !sharding.before_pass()) unit = std::max(unit, elements);
   }

@@ -1,7 +1,11 @@
 // Tests: tests/simulator/sharded_test.cc.
 #include "simulator/cost/shard_cost.h"
 
+#include <algorithm>
+#include <span>
 #include <utility>
+
+#include "models/base/to_size.h"
 
 namespace paceline::simulator {
 namespace {
@@ -12,6 +16,15 @@ bool sends_in_each_batch(const models::Sharding& sharding) {
 }
 
 }  // namespace
+
+bool holds_root(const models::Bucket& bucket, const models::NetworkWork& network) {
+  const auto gradients =
+      std::span(network.gradients)
+          .subspan(to_size(bucket.first_gradient), to_size(bucket.gradient_count));
+  return std::ranges::any_of(gradients, [](const models::Gradient& gradient) {
+    return models::block_of(gradient.name).empty();
+  });
+}
 
 ShardTraffic shard_traffic(const models::ShardUse& use, int batches) {
   const models::Sharding& sharding = models::sharding(use.kind);

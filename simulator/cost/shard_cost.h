@@ -38,6 +38,9 @@ struct ShardTimes {
   }
 };
 
+// Whether some of a bucket's gradients are in no block, so that its parameters stay gathered between passes.
+[[nodiscard]] bool holds_root(const models::Bucket& bucket, const models::NetworkWork& network);
+
 // How often an iteration gathers and reduces each bucket of a plan, with `batches` of a rank in it.
 struct ShardTraffic {
   int gathers = 0;

@@ -61,7 +61,7 @@ class JobSettings {
   }
 
  private:
-  // Those of the request's version of NCCL, or of the newest.
+  // The tables of the request's version of NCCL, or of the newest version.
   [[nodiscard]] const NcclTables& tables();
   // How much a collective slows computation, by the stated effects or as it was calibrated.
   [[nodiscard]] Interference interference(const ComputeTimes& alone, const CommunicationCost& cost,

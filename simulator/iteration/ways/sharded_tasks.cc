@@ -22,12 +22,13 @@ struct Unit {
 std::vector<Unit> units_of(const DagBuilder& dag) {
   std::vector<Unit> units;
   for (const models::Bucket& bucket : dag.plan.buckets) {
-    Unit unit{.first = static_cast<int>(dag.network.layers.size()), .last = 0};
+    Unit unit{.first = static_cast<int>(dag.network.layers.size()),
+              .last = 0,
+              .is_root = holds_root(bucket, dag.network)};
     for (int i = 0; i < bucket.gradient_count; ++i) {
       const models::Gradient& gradient = dag.network.gradients[to_size(bucket.first_gradient + i)];
       unit.first = std::min(unit.first, gradient.layer);
       unit.last = std::max(unit.last, gradient.layer);
-      unit.is_root = unit.is_root || models::block_of(gradient.name).empty();
     }
     units.push_back(unit);
   }

@@ -64,7 +64,7 @@ class ShardedModel : public WayModel {
     return sharded_compute(std::move(compute), use_of(at.plan));
   }
 
-  // By the sum of what it travels in an iteration, as all buckets' are scaled together.
+  // A sketch by a curve reads the sum over all buckets alone, which is scaled as a whole.
   [[nodiscard]] Seconds on_stream(const BucketTimes& bucket,
                                   const ComputeTimes& alone) const override {
     const ShardTimes& times = *bucket.sharded();
