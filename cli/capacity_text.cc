@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cli/cost_text.h"
+#include "cli/prediction_notes.h"
 #include "cli/prediction_text.h"
 #include "cli/table.h"
 #include "models/base/parse_units.h"

@@ -16,6 +16,7 @@
 #include "cli/job/stragglers.h"
 #include "cli/output.h"
 #include "cli/output_format.h"
+#include "cli/prediction_notes.h"
 #include "cli/prediction_text.h"
 #include "cli/progress.h"
 #include "cli/shared_options.h"

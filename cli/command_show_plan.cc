@@ -160,9 +160,8 @@ void show(const Options& options) {
     const simulator::StrategyRun run =
         job.plan ? predictor.run(job.plan->plan) : predictor.run(*strategy);
     progress.end();
-    const job::MemoryNeed need = job::memory_need(job, network, run.plan);
-    if (job::checks_memory(job) && !need.fits)
-      throw job::does_not_fit(job, network, run.plan, need, std::string(strategy->name));
+    if (job::checks_memory(job) && !job::memory_need(job, network, run.plan).fits)
+      throw job::does_not_fit(job, network, run.plan, std::string(strategy->name));
     plans.push_back({.name = std::string(strategy->name),
                      .plan = run.plan,
                      .travel = plan_travel(run.plan, run.dag, run.steady),

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/prediction_notes.h"
 #include "cli/prediction_text.h"
 #include "cli/table.h"
 

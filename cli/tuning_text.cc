@@ -8,6 +8,7 @@
 
 #include "cli/output.h"
 #include "cli/output_format.h"
+#include "cli/prediction_notes.h"
 #include "cli/prediction_text.h"
 #include "cli/table.h"
 #include "cli/why_text.h"

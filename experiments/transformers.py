@@ -14,7 +14,6 @@ The last line is of pairs of rows of one source and GPU with different networks,
 ratio of their ratios, which is what calibrating one network says of another
 (simulator/cost/compute_time.cc, least_of_transformers).
 """
-import collections
 import itertools
 import json
 import math
@@ -24,8 +23,9 @@ import shlex
 import subprocess
 import sys
 
+from roofline import TAIL, figure
+
 SOURCES = ("llm-foundry", "ibm-fsdp")
-TAIL = 0.05
 GENERATION = {"a100": "Ampere", "a100-80g": "Ampere", "h100": "Hopper"}
 
 
@@ -58,24 +58,8 @@ def rows_of(paceline, root):
                    "ratio": row["published"] / row["ours"] * shares[device]}
 
 
-def quantiles(rows):
-    """The median and the middle 90 % of ratios, by weight."""
-    counts = collections.Counter(row["source"] for row in rows)
-    ordered = sorted((row["ratio"], counts[row["source"]] ** -0.5) for row in rows)
-    whole = sum(weight for _, weight in ordered)
-    found = []
-    for share in (TAIL, 0.5, 1 - TAIL):
-        passed = 0
-        for ratio, weight in ordered:
-            passed += weight
-            if passed >= share * whole:
-                found.append(ratio)
-                break
-    return found
-
-
 def line(what, rows):
-    low, median, high = quantiles(rows)
+    low, median, high = figure(rows)
     return f"{what:<44} {len(rows):4} rows  {median:.2f}  ({low:.2f} to {high:.2f})"
 
 
@@ -94,7 +78,7 @@ def main():
         print(line(generation, of))
         for left_out in SOURCES:
             others = [row for row in of if row["source"] != left_out]
-            low, _, high = quantiles(others)
+            low, _, high = figure(others)
             held = [row for row in of if row["source"] == left_out]
             inside = sum(low <= row["ratio"] <= high for row in held)
             print(line(f"  without {left_out}", others) + f"; holds {inside} of its {len(held)}")

@@ -38,7 +38,8 @@ std::string largest_batch_text(const MemoryNeed& need) {
 }
 
 InputError does_not_fit(const Job& job, const LoadedNetwork& network, const models::Plan& plan,
-                        const MemoryNeed& need, const std::string& strategy) {
+                        const std::string& strategy) {
+  const MemoryNeed need = memory_need(job, network, plan);
   simulator::MemoryRequest recomputed = simulator::memory_request(network.work, plan, job.question);
   recomputed.recompute = models::Recompute::full;
   const bool would_fit = need.largest_batch == 0 && simulator::device_memory(recomputed).total() <=

@@ -27,10 +27,9 @@ struct MemoryNeed {
 [[nodiscard]] std::string too_large_text(const Job& job, const MemoryNeed& need);
 // "the largest batch that fits is 3"
 [[nodiscard]] std::string largest_batch_text(const MemoryNeed& need);
-// The error that refuses such a job, whose plan of this strategy needs this much. Where no batch fits, it
-// says whether this one would if blocks were recomputed.
+// The error that refuses a job whose plan, of this strategy, does not fit. Where no batch fits, it says whether
+// this one would if blocks were recomputed.
 [[nodiscard]] InputError does_not_fit(const Job& job, const LoadedNetwork& network,
-                                      const models::Plan& plan, const MemoryNeed& need,
-                                      const std::string& strategy);
+                                      const models::Plan& plan, const std::string& strategy);
 
 }  // namespace paceline::job

@@ -27,7 +27,7 @@ void leave_out_of_memory(PredictionTable& table) {
       [](const auto& a, const auto& b) { return a.memory.total() < b.memory.total(); });
   if (!least->fits)
     throw does_not_fit(
-        table.job, table.network, least->plan, memory_need(*least),
+        table.job, table.network, least->plan,
         least->name + (table.rows.size() > 1 ? ", the least of all strategies" : ""));
   for (const simulator::StrategyPrediction& row : table.rows)
     if (!row.fits)

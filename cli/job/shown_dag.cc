@@ -45,9 +45,8 @@ std::string dag_text(const Job& job, int ranks, simulator::GraphFormat format) {
   simulator::Predictor predictor(job.request(network, ranks, job.wires.front()));
   const simulator::StrategyRun run =
       job.plan ? predictor.run(job.plan->plan) : predictor.run(*job.strategies.front());
-  const MemoryNeed need = memory_need(job, network, run.plan);
-  if (checks_memory(job) && !need.fits)
-    throw does_not_fit(job, network, run.plan, need, run.plan.strategy);
+  if (checks_memory(job) && !memory_need(job, network, run.plan).fits)
+    throw does_not_fit(job, network, run.plan, run.plan.strategy);
   std::vector<bool> is_critical(run.dag.tasks().size(), false);
   for (const simulator::CriticalTask& task : critical_path(run.dag, run.steady).tasks)
     is_critical[to_size(task.task)] = true;

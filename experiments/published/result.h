@@ -10,8 +10,8 @@
 
 namespace paceline::experiments {
 
-// What a row tells of: replicated or sharded training, an all-reduce, another collective. A count follows from a
-// network or a schedule alone, and no summary has it.
+// The subject of a row: replicated or sharded training, an all-reduce, or another collective. A count follows
+// from a network or a schedule alone, and no summary has it.
 enum class RowKind { training, sharded, all_reduce, collective, count };
 
 // "training", "sharded", "all-reduce", "collective", "count".

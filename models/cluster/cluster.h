@@ -48,7 +48,7 @@ struct DeviceNames {
   std::vector<std::string> pci;       // device numbers on the PCI bus, "0x20b0" (pci-ids.ucw.cz)
 };
 
-// What the kernels of a transformer in 16 bits reach in training, as measured kernel by kernel.
+// Rates that a transformer's kernels reach in 16 bits, measured one kernel at a time.
 struct TransformerKernels {
   // Share of the dense peak that matrix products reach whose weights have sides of `full_side` and more, and of
   // that share those whose smaller side is `middle_side` and `small_side`.
@@ -83,7 +83,7 @@ struct Device {
   // these efficiencies, and the fixed time of each layer, give; in FP32 and in mixed precision.
   Figure<double> roofline_efficiency;
   Figure<double> roofline_efficiency_mixed;
-  // What kernels of transformers reach; nothing where no table of them is known.
+  // The rates of a transformer's kernels; nothing where nobody has measured them.
   std::optional<TransformerKernels> transformer;
   std::optional<int> multiprocessors;    // of a GPU (NVIDIA's SMs)
   std::optional<int> year;               // from which it was to be had

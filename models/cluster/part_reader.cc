@@ -214,7 +214,7 @@ std::vector<CatalogEntry> catalog_links() {
   return CatalogFile("links.yaml", "links").entries();
 }
 
-// What kernels of transformers reach: "transformer: {product: 0.72, attention: 640 TFLOP/s, ...}".
+// Reads "transformer: {product: 0.72, attention: 640 TFLOP/s, ...}".
 TransformerKernels read_transformer(const YamlMap& device, const Basis& basis) {
   const YamlMap map(device.at("transformer"), device.file(), "transformer",
                     {"product", "of_middle", "of_small", "attention", "half_rate_sequence",

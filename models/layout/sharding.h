@@ -1,7 +1,7 @@
 // Shardings of data-parallel training: what of parameters, gradients and optimizer states a rank keeps.
 //
-// A sharding is a placement of each of the three on the axis of shards. What travels, when, and what a rank
-// keeps in its memory follow from these placements; no sharding is a case anywhere else. A backward
+// A sharding places each of the three on the axis of shards. These placements decide which collectives run,
+// when they run, and what a rank keeps in its memory; no other code knows a sharding by its name. A backward
 // pass leaves gradients partial, a pass reads parameters replicated, and the update runs where the
 // states are:
 //
@@ -23,7 +23,7 @@ namespace paceline::models {
 
 enum class ShardingKind { none, zero1, zero2, zero3 };
 
-// Placements between uses, on the axis of shards.
+// The placement of each on the axis of shards while no pass and no update uses it.
 struct Sharding {
   ShardingKind kind = ShardingKind::none;
   std::string_view name;

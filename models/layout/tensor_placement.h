@@ -1,4 +1,4 @@
-// Where the parts of a tensor are on one axis of a mesh of ranks, and the collective that changes it.
+// The placement of a tensor on one axis of a mesh of ranks, and the collective that changes it.
 //
 // Parallelism is described by such placements (docs/design.md, "Layouts"): where a reader of a tensor wants
 // another placement than its writer leaves, the table below names what travels. The names are those of

@@ -1,9 +1,11 @@
-// Which activations a rank computes anew in the backward pass, in place of keeping them.
+// Activations that a rank does not keep for the backward pass, because it computes them again there.
 #pragma once
 
 #include <array>
 #include <string_view>
 #include <utility>
+
+#include "models/base/names.h"
 
 namespace paceline::models {
 
@@ -17,8 +19,8 @@ enum class Recompute {
 inline constexpr std::array<std::pair<Recompute, std::string_view>, 2> recomputes = {
     {{Recompute::none, "none"}, {Recompute::full, "full"}}};
 
-[[nodiscard]] constexpr std::string_view name(Recompute recompute) {
-  return recompute == Recompute::none ? recomputes[0].second : recomputes[1].second;
+[[nodiscard]] inline std::string_view name(Recompute recompute) {
+  return name_in(recomputes, recompute);
 }
 
 }  // namespace paceline::models

@@ -55,8 +55,8 @@ struct LayerWork {
   Shape output;      // of one sample
   std::vector<ParameterTensor> parameters;  // as declared: weight, then bias
   std::int64_t groups = 1;                  // of a convolution
-  // Of fused attention: the width of a head, and the forward FLOPs if each element attended to all of a
-  // window, later ones included.
+  // Where attention is fused: the width of a head, and the FLOPs of a forward pass in which each element attends
+  // to its whole window, to later elements, too.
   std::int64_t head_features = 0;
   std::int64_t square_flops = 0;
 

@@ -19,9 +19,8 @@ namespace {
 
 using models::Precision;
 
-// What the time of a network is taken to be at the ends of its interval, over the roofline scaled by
-// another network's calibration: the middle 90 % of 166 pairs of networks that published sources ran
-// on one device (experiments/roofline.py).
+// The time of a network at the ends of its interval, over the roofline scaled by another network's
+// calibration.
 struct Transferred {
   double least;
   double most;
@@ -30,6 +29,7 @@ struct Transferred {
     return bound == Bound::stated ? 1 : bound == Bound::fast ? least : most;
   }
 };
+// The middle 90 % of 166 pairs of networks that published sources ran on one device (experiments/roofline.py).
 constexpr Transferred between_networks{0.45, 2.2};
 // The same of pairs of transformers whose layers take what kernels reach (experiments/transformers.py).
 constexpr Transferred between_transformers{0.79, 1.27};
@@ -313,10 +313,10 @@ std::optional<ComputeTimes> transferred_times(const ComputeRequest& request, Bou
     if (entry.precision != request.precision || entry.ranks != 1 ||
         !models::is_in_zoo(entry.network))
       continue;
+    const models::NetworkWork measured = as_measured(entry);
     const double ratio = entry.batch_per_rank * sample_time(entry, Bound::stated) /
-                         structural_total(request, as_measured(entry), entry.batch_per_rank);
-    const bool by_kernels = takes_kernels(request) &&
-                            models::work(models::zoo_network(entry.network)).fuses_attention();
+                         structural_total(request, measured, entry.batch_per_rank);
+    const bool by_kernels = takes_kernels(request) && measured.fuses_attention();
     const double spread = (by_kernels ? between_transformers : between_networks).at(bound);
     ComputeTimes times = structural_times(request, by_kernels ? bound : Bound::stated);
     scale(times, ratio * spread);
@@ -433,8 +433,7 @@ ComputeTimes roofline_times(const ComputeRequest& request, Bound bound) {
   if (by_kernels)
     times.source = fmt::format(
         "kernels of transformers on {}: matrix products at {:.2g} of the peak ({}), attention at "
-        "up "
-        "to {} ({})",
+        "up to {} ({})",
         device.name, device.transformer->product.value,
         name(device.transformer->product.provenance), to_text(device.transformer->attention.value),
         name(device.transformer->attention.provenance));

@@ -29,19 +29,19 @@ constexpr std::string_view loss_kind = "softmax_cross_entropy";
 
 class ActivationPeakSearch {
  public:
-  ActivationPeakSearch(const MemoryRequest& request)
+  explicit ActivationPeakSearch(const MemoryRequest& request)
       : layers_(request.network.layers),
         element_(models::element_size(request.precision)),
         recomputes_(request.recompute == models::Recompute::full) {}
 
-  // Goes through the backward pass from its last layer to its first, which the sums come from.
+  // In a layer's backward pass, its activations and those of all earlier layers are live. Where blocks are
+  // recomputed, those of the layer's whole block are, too. Of layers with equal sums the last one counts.
   [[nodiscard]] ActivationPeak find() const {
     ActivationPeak peak;
-    Bytes before{0};  // of the layers up to the one below, without what is recomputed
+    Bytes before{0};  // of earlier blocks, without what is recomputed
     std::string_view block;
     Bytes of_block{0};  // of the layer's block, all of it
     Bytes kept_of_block{0};
-    std::vector<Bytes> live(layers_.size());
     for (std::size_t i = 0; i < layers_.size(); ++i) {
       const std::string_view own = models::block_of(layers_[i].name);
       if (own != block) {
@@ -50,15 +50,11 @@ class ActivationPeakSearch {
         block = own;
       }
       of_block += stored(i);
-      kept_of_block += is_dropped(i) ? Bytes{0} : stored(i);
-      live[i] = before + of_block;
-    }
-    // Once its backward pass begins, all of a recomputed block is there.
-    for (std::size_t i = layers_.size(); i-- > 0;) {
-      const bool is_last = i + 1 == layers_.size();
+      if (!is_dropped(i)) kept_of_block += stored(i);
+      const Bytes live = before + of_block;
       const Bytes work = workspace(i);
-      const bool is_largest = is_last || live[i] + work > peak.activations + peak.workspace;
-      if (is_largest) peak = {static_cast<int>(i), live[i], work};
+      if (live + work >= peak.activations + peak.workspace)
+        peak = {static_cast<int>(i), live, work};
     }
     return peak;
   }

@@ -1,6 +1,6 @@
 // The memory that a rank needs of its device, in bytes, and the largest batch that fits.
 //
-// What a rank keeps for all of an iteration, for N parameters:
+// A network of N parameters takes these for the whole iteration:
 //  - parameters: N working weights, in the type of the forward pass;
 //  - masters: N FP32 weights that the update changes; in mixed precision only;
 //  - gradients: N gradients as the backward pass leaves them; twice with double buffering, because the
@@ -21,8 +21,8 @@
 //          which those of the unit before are reduced; and w for each parameter in no block, or for
 //          each of the N where they are not dropped after the forward pass
 //
-// What comes and goes: activations, which the forward pass stores (LayerWork::stored) and whose backward passes
-// drop them, last layer first; and a workspace, the gradients of activations that one layer's backward pass reads
+// Two parts come and go: activations, which the forward pass stores (LayerWork::stored) and the backward pass
+// drops, last layer first; and a workspace, the gradients of activations that one layer's backward pass reads
 // and writes (for K-FAC, also the FP32 matrix that A is computed from, of the layer where it is largest). The
 // loss keeps probabilities in FP32, and the gradient of the logits takes their place. Where blocks are
 // recomputed, a block stores its input, and all that it computes while its backward pass is under way. The

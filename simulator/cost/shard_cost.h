@@ -32,10 +32,8 @@ struct ShardTimes {
   Bytes reduced{0};     // of a reduce-scatter
   Bytes replicated{0};  // of an all-reduce
 
-  // While communication goes on, if a bucket is gathered this often and reduced this often.
-  [[nodiscard]] Seconds communication(int gathers, int reductions) const {
-    return gathers * gather + reductions * (reduce + all_reduce);
-  }
+  // While communication goes on in a batch that gathers before both passes.
+  [[nodiscard]] Seconds communication() const { return 2 * gather + reduce + all_reduce; }
 };
 
 // Whether some of a bucket's gradients are in no block, so that its parameters stay gathered between passes.

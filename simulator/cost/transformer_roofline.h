@@ -1,5 +1,5 @@
-// What layers of a transformer take whose kernels were measured one by one (models::TransformerKernels), in
-// mixed precision:
+// Rooflines for the layers of a transformer, from rates of single kernels that were measured
+// (models::TransformerKernels), in mixed precision:
 //
 //   matrix products  peak x product, and less of it where the smaller side of the weights is below 4,096: a line
 //                    over its logarithm through `small_share` at 512, `middle_share` at 2,048 and 1

@@ -33,14 +33,11 @@ void take_nics(double share, RankGroup& group) {
     scale(*rate, group.nic_share);
 }
 
-// What the profile says of the group's links. Curves of other groups are none of its own.
-std::optional<models::Profile> profile_of(const RankGroup& group, const models::Profile* profile) {
-  if (profile == nullptr) return std::nullopt;
-  models::Profile own = *profile;
-  if (group.nic_share == 1) return own;
-  if (own.nic_bandwidth) scale(*own.nic_bandwidth, group.nic_share);
-  own.curves.clear();
-  return own;
+// The profile with the group's share of each NIC, and without curves, which were measured in other groups.
+models::Profile with_nic_share(models::Profile profile, double share) {
+  if (profile.nic_bandwidth) scale(*profile.nic_bandwidth, share);
+  profile.curves.clear();
+  return profile;
 }
 
 }  // namespace
@@ -82,8 +79,10 @@ GroupTimers::Timer& GroupTimers::timer(Group& group, models::Collective collecti
   Timer& timer = group.timers[collective];
   const models::Cluster& cluster = group.of.cluster;
   const int ranks = group.of.ranks;
-  const std::optional<models::Profile> known = profile_of(group.of, job_.profile);
-  const models::Profile* profile = known ? &*known : nullptr;
+  const models::Profile* profile = job_.profile;
+  std::optional<models::Profile> own;
+  if (profile != nullptr && group.of.nic_share != 1)
+    profile = &own.emplace(with_nic_share(*profile, group.of.nic_share));
   const CommunicationCost cost = communication_cost(cluster, profile, job_.bound, ranks);
   if (job_.nccl != nullptr)
     timer.curve =

@@ -23,11 +23,11 @@
 
 namespace paceline::simulator {
 
-// What groups of one job share. Keeps references to the cluster, the profile and the tables; the latter two may be null.
+// The job whose ranks form the groups. Keeps references to the cluster, the profile and the tables of NCCL.
 struct GroupJob {
   const models::Cluster& cluster;
-  const models::Profile* profile = nullptr;
-  const NcclTables* nccl = nullptr;  // null where the device's library is another
+  const models::Profile* profile = nullptr;  // may be null
+  const NcclTables* nccl = nullptr;          // null where the device's library is another
   int ranks = 1;
   models::WireType wire = models::WireType::fp32;
   Bound bound = Bound::stated;

@@ -1,4 +1,4 @@
-// What share of its peak a device computes with in training.
+// The share of its peak rate at which a device computes in training.
 //
 // MFU counts the FLOPs of the model, 6 for each weight of a matrix product and token and those of attention's
 // products, and HFU those that the device computes, with scores and activations that are computed anew. Both are

@@ -1,7 +1,6 @@
 // Tests: tests/simulator/sharded_test.cc.
 #include "simulator/iteration/ways/sharded_tasks.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "models/base/to_size.h"
@@ -20,18 +19,15 @@ struct Unit {
 };
 
 std::vector<Unit> units_of(const DagBuilder& dag) {
+  // Gradients are in backward order.
+  const auto layer_of = [&](int gradient) {
+    return dag.network.gradients[to_size(gradient)].layer;
+  };
   std::vector<Unit> units;
-  for (const models::Bucket& bucket : dag.plan.buckets) {
-    Unit unit{.first = static_cast<int>(dag.network.layers.size()),
-              .last = 0,
-              .is_root = holds_root(bucket, dag.network)};
-    for (int i = 0; i < bucket.gradient_count; ++i) {
-      const models::Gradient& gradient = dag.network.gradients[to_size(bucket.first_gradient + i)];
-      unit.first = std::min(unit.first, gradient.layer);
-      unit.last = std::max(unit.last, gradient.layer);
-    }
-    units.push_back(unit);
-  }
+  for (const models::Bucket& bucket : dag.plan.buckets)
+    units.push_back({.first = layer_of(bucket.first_gradient + bucket.gradient_count - 1),
+                     .last = layer_of(bucket.first_gradient),
+                     .is_root = holds_root(bucket, dag.network)});
   return units;
 }
 

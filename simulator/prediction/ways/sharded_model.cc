@@ -67,8 +67,7 @@ class ShardedModel : public WayModel {
   // A sketch by a curve reads the sum over all buckets alone, which is scaled as a whole.
   [[nodiscard]] Seconds on_stream(const BucketTimes& bucket,
                                   const ComputeTimes& alone) const override {
-    const ShardTimes& times = *bucket.sharded();
-    return times.communication(2, 1) * (1 + alone.repeated);
+    return bucket.sharded()->communication() * (1 + alone.repeated);
   }
 
   [[nodiscard]] IterationSketch sketch(const PlanAt& at, const ComputeTimes& alone,

@@ -52,7 +52,7 @@ class WayModel {
   // For how long a bucket keeps its stream, beside these compute times.
   [[nodiscard]] virtual Seconds on_stream(const BucketTimes& bucket,
                                           const ComputeTimes& alone) const;
-  // What samples of the iteration are taken from, with these compute times and the DAG's buckets.
+  // The sketch that gives the iteration time in sampled states, with these compute times and buckets.
   [[nodiscard]] virtual IterationSketch sketch(const PlanAt& at, const ComputeTimes& alone,
                                                const std::vector<BucketTimes>& buckets) const;
   // The bytes of an all-reduce that moves as much as a bucket does in an iteration.
