@@ -256,6 +256,9 @@ job::Job load(const Options& options, bool is_mpi) {
     else
       job::refuse_of_other_system(job.plan->plan, options.question.plan.c_str());
   }
+  if (job.question.layout != models::Layout{})
+    throw InputError({"--tensor"}, "layouts of several axes can be predicted, not run",
+                     "leave out --tensor, --context and --pipeline");
   if (job.question.accumulate > 1)
     throw InputError({"--accumulate"}, "several batches of an update can be predicted, not run",
                      "leave it out");

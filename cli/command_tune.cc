@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -10,11 +11,13 @@
 
 #include "cli/command.h"
 #include "cli/job/files.h"
+#include "cli/job/layout_tuning.h"
 #include "cli/job/plan_file.h"
 #include "cli/job/plan_timeline.h"
 #include "cli/job/planned_job.h"
 #include "cli/job/robust_tuning.h"
 #include "cli/job/tuning.h"
+#include "cli/layout_text.h"
 #include "cli/output.h"
 #include "cli/output_format.h"
 #include "cli/progress.h"
@@ -25,6 +28,7 @@
 #include "cli/tuning_text.h"
 #include "models/base/json_records.h"
 #include "models/base/parse_units.h"
+#include "simulator/question/question_fields.h"
 
 namespace paceline::cli {
 namespace {
@@ -39,7 +43,44 @@ struct Options {
   bool wide = false;
   std::string top;
   bool why = false;
+  bool layouts = false;
 };
+
+// The options that say what a search over layouts looks for, or what it does not have.
+void refuse_beside_layouts(const Options& options) {
+  const std::array<std::pair<const char*, bool>, 4> others = {
+      {{"--plan-out", !options.plan_out.empty()},
+       {"--html", !options.html.empty()},
+       {"--why", options.why},
+       {"--strategy", options.question.strategies.are_named()}}};
+  for (const auto& [option, is_given] : others)
+    if (is_given)
+      throw InputError({option}, "a search over layouts has its own", "leave it or --layouts out");
+  if (options.question.layout != models::Layout{})
+    throw InputError({"--layouts"}, "a layout is given, too", "leave --layouts or the layout out");
+}
+
+void run_layouts(const Options& options) {
+  constexpr std::size_t usual = 5;
+  refuse_beside_layouts(options);
+  check_output_format(options.format, job::given_paths(options.question, {}));
+  const std::size_t top = parse_top(options.top);
+  const job::Job job = job::load_job(options.question);
+  const Seconds limit = job::parse_time_limit(options.tuning.time_limit);
+  remember_stop_signals();
+  const auto start = std::chrono::steady_clock::now();
+  const job::LayoutTuning tuning =
+      job::layout_tuning(job, ranks_of(job), top == 0 ? usual : top, [&] {
+        const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+        return spent.count() >= limit.value() || stop_asked() != runtime::StopReason::none;
+      });
+  print_answer(options.format, {.document = [&] { return job::layouts_document().json(tuning); },
+                                .records = {{"layouts"}, {"model", "cluster", "ranks"}},
+                                .markdown = [&] { return to_markdown(tuning); },
+                                .text = [&](int width) { return to_text(tuning, width); },
+                                .wide = options.wide});
+  if (stop_asked() != runtime::StopReason::none) throw StoppedBySignal(stop_asked());
+}
 
 void run(const Options& options, const Words& words) {
   check_output_format(
@@ -51,6 +92,7 @@ void run(const Options& options, const Words& words) {
   job::compare_with_others(job);
   job::leave_out_untimed(job);
   const int ranks = ranks_of(job);
+  job.question = simulator::with_batches(std::move(job.question), ranks);
   const std::optional<job::AskedRobust> asked = take_robust(options.robust, job, ranks);
   const job::TuningTarget target = job::parse_target(options.tuning, job, asked.has_value());
   const Seconds limit = job::parse_time_limit(options.tuning.time_limit);
@@ -140,7 +182,15 @@ void add_tune(Command& app) {
   add_output_formats(command, options->format);
   add_wide_option(command, options->wide);
   add_top_option(command, options->top);
-  command.on_run([options](const Words& words) { run(*options, words); });
+  command
+      .add_flag(
+          "--layouts", options->layouts,
+          "Search layouts of the ranks, too: tensor, context and pipeline parallelism, batches, "
+          "recomputation and sharding, for --global-batch samples an iteration")
+      .in_group(simulator::layout_group);
+  command.on_run([options](const Words& words) {
+    options->layouts ? run_layouts(*options) : run(*options, words);
+  });
 }
 
 }  // namespace paceline::cli

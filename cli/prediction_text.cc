@@ -257,16 +257,19 @@ Table table_of(const job::Job& job, std::span<const simulator::StrategyPredictio
 std::string title_text(const job::Job& job, const job::LoadedNetwork& network, int ranks) {
   const int g = job.cluster.ranks_per_node;
   const int nodes = (ranks + g - 1) / g;
+  const models::Layout& layout = job.question.layout;
+  const bool is_mesh = layout != models::Layout{};
   const std::string sequence =
       network.work.sequence > 0 ? fmt::format(" of {} tokens", network.work.sequence) : "";
   return fmt::format(
-      "{} on {}: {} rank{} ({} node{} of {} {}), batch {}{} per rank, {} precision\n\n",
+      "{} on {}: {} rank{} ({} node{} of {} {}), batch {}{} per {}, {} precision\n{}\n",
       network.work.name, job.cluster.name, ranks, ranks == 1 ? "" : "s", nodes,
       nodes == 1 ? "" : "s", g, job.cluster.device.name, job.question.batch_per_rank,
       sequence + (job.question.accumulate > 1
                       ? fmt::format(" x {} accumulated", job.question.accumulate)
                       : ""),
-      name(job.question.precision));
+      is_mesh ? fmt::format("group of {} ranks", layout.ranks_of_sample()) : "rank",
+      name(job.question.precision), is_mesh ? "layout: " + described(layout, ranks) + "\n" : "");
 }
 
 Table top_table(const job::PredictionTable& table, std::size_t top) {
@@ -285,6 +288,12 @@ std::string winner_text(const job::PredictionTable& table) {
       table.job.stragglers ? " in the mean; without stragglers" : "", share(winner.spent.compute),
       share(winner.spent.update), share(winner.spent.exposed_communication),
       share(winner.spent.input_wait));
+  if (winner.plan.layout != models::Layout{})
+    text += fmt::format(
+        "  of what is exposed, ranks of a sample exchange {}, stages wait for each other {}, and "
+        "data parallelism has {}\n",
+        share(winner.spent.exchange), share(winner.spent.bubble),
+        share(winner.spent.exposed_communication - winner.spent.exchange - winner.spent.bubble));
   std::string path;
   for (const simulator::PathShare& part : winner.critical_path) {
     path += fmt::format("{}{} {}", path.empty() ? "" : ", ", name(part.kind), share(part.time));

@@ -10,6 +10,7 @@
 #include "cli/doctor/doctor.h"
 #include "cli/job/capacity.h"
 #include "cli/job/cost_table.h"
+#include "cli/job/layout_tuning.h"
 #include "cli/job/prediction_json.h"
 #include "cli/job/replay.h"
 #include "cli/job/robust_tuning.h"
@@ -50,6 +51,7 @@ std::vector<Schema> schemas() {
                              schema<experiments::reproductions_document>(),
                              schema<job::capacity_document>(),
                              schema<job::cost_document>(),
+                             schema<job::layouts_document>(),
                              schema<job::plan_travel_document>(),
                              schema<job::prediction_document>(),
                              schema<job::predictions_document>(),

@@ -34,8 +34,8 @@ void add_job_options(Command& command, simulator::Question& question) {
 
 void add_prediction_options(Command& command, simulator::Question& question) {
   for (const std::string_view name : simulator::names_of_groups(
-           {simulator::precision_group, simulator::travel_group, simulator::systems_group,
-            simulator::computation_group, simulator::engine_group}))
+           {simulator::layout_group, simulator::precision_group, simulator::travel_group,
+            simulator::systems_group, simulator::computation_group, simulator::engine_group}))
     add_field(command, question, name);
 }
 

@@ -285,7 +285,7 @@ class CostTabler {
     return table_.tables[table_.table_of_phase[phase]];
   }
   [[nodiscard]] static double samples_of_an_iteration(const Job& job, int ranks) {
-    return static_cast<double>(ranks) * job.question.batch_per_rank * job.question.accumulate;
+    return job.question.samples(ranks);
   }
 
   const simulator::Question& question_;

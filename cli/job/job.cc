@@ -131,6 +131,7 @@ void take_plan(const GivenValues& given, Job& job) {
   refuse_beside_plan(simulator::options_beside_plan(job.question));
   job.plan = given.plan ? *given.plan : read_plan(job.question.plan);
   job.plan_file = given.plan ? "plan" : job.question.plan;
+  job.question.layout = job.plan->plan.layout;
   job.wires = {job.plan->plan.wire};
   job.strategies = parsing_option("--strategy", [&]() -> std::vector<const models::Strategy*> {
     return {&models::strategy(job.plan->plan.strategy)};
@@ -184,7 +185,7 @@ int ranks_of(const Job& job) {
     return static_cast<int>(ranks);
   }
   if (!job.question.ranks.empty()) return parse_ranks(job.question.ranks, job.cluster);
-  if (job.plan) return parse_ranks(std::to_string(job.plan->plan.ranks), job.cluster);
+  if (job.plan) return parse_ranks(std::to_string(job.plan->plan.all_ranks()), job.cluster);
   throw InputError(
       "--ranks is missing",
       fmt::format("give 1 to {}, as in --ranks {}, or full nodes by --nodes", job.cluster.ranks(),
@@ -233,6 +234,7 @@ Job load_job(const simulator::Question& question, const LoadRequest& request) {
   if (!question.what_if.empty()) take_what_if(question.what_if, job);
   if (request.is_of_one_size) {
     const int ranks = ranks_of(job);
+    job.question = simulator::with_batches(std::move(job.question), ranks);
     job.stragglers = load_stragglers(question.stragglers, ranks);
     slow_nodes(job.cluster, question.stragglers, ranks);
   }

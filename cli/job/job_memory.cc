@@ -44,10 +44,13 @@ InputError does_not_fit(const Job& job, const LoadedNetwork& network, const mode
   recomputed.recompute = models::Recompute::full;
   const bool would_fit = need.largest_batch == 0 && simulator::device_memory(recomputed).total() <=
                                                         job.cluster.device.memory.value;
+  const bool may_split = !would_fit && need.largest_batch == 0 && network.work.fuses_attention() &&
+                         job.question.layout == models::Layout{};
   return {{"--batch"},
           fmt::format("{} with {}", too_large_text(job, need), strategy),
-          fmt::format("{}{}; --ignore-memory times it all the same", largest_batch_text(need),
-                      would_fit ? "; --recompute full makes this one fit" : "")};
+          fmt::format("{}{}{}; --ignore-memory times it all the same", largest_batch_text(need),
+                      would_fit ? "; --recompute full makes this one fit" : "",
+                      may_split ? "; tune --layouts finds what fits" : "")};
 }
 
 }  // namespace paceline::job

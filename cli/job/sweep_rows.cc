@@ -46,7 +46,8 @@ class Block {
   [[nodiscard]] Row row(const SweepCell& cell) {
     Row row;
     try {
-      const simulator::Question question = question_at(sweep_, cell);
+      const simulator::Question question =
+          simulator::with_batches(question_at(sweep_, cell), ranks_);
       if (!predictor_) predictor_.emplace(request(question));
       predict(question, row);
     } catch (const InputError& error) {
@@ -87,8 +88,7 @@ class Block {
     const Seconds period = run.steady.period;
     row.iteration = period;
     row.exposed = time_spent(run.dag, run.steady).exposed_communication;
-    row.throughput =
-        static_cast<double>(ranks_) * question.batch_per_rank * question.accumulate / period;
+    row.throughput = question.samples(ranks_) / period;
     if (!run.steady.converged) row.status = "no steady state: the time is that of the slowest task";
   }
 

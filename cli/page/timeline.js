@@ -4,7 +4,7 @@ const timeline = (() => {
   const kinds = {
     forward: ["forward", "forward"], backward: ["backward", "backward"], update: ["update", "update"],
     "all-reduce": ["all-reduce", "all-reduce"], "reduce-scatter": ["all-reduce", "reduce-scatter"],
-    "all-gather": ["all-reduce", "all-gather"], negotiation: ["wait", "negotiation"], wait: ["wait", "wait"],
+    "all-gather": ["all-reduce", "all-gather"], exchange: ["all-reduce", "exchange"], send: ["all-reduce", "send"], negotiation: ["wait", "negotiation"], wait: ["wait", "wait"],
     cast: ["copy", "cast, pack, unpack"], pack: ["copy", "cast, pack, unpack"], unpack: ["copy", "cast, pack, unpack"],
     read: ["input", "input"], decode: ["input", "input"], "host to device": ["input", "input"],
   };

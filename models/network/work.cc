@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 
 #include "models/base/error.h"
@@ -136,6 +137,7 @@ struct Counting {
     add_tensor(work.name, "table", {e.entries, e.features});
     const std::int64_t numbers = e.of == Embedding::Of::positions ? 0 : in.elements();
     work.picks_rows = true;
+    work.reads_tokens = e.of == Embedding::Of::tokens;
     traffic(numbers + out.elements(), out.elements(), numbers + out.elements(), out.elements());
     work.kept = numbers;
   }
@@ -166,6 +168,8 @@ struct Counting {
   // Forward: scores from queries and keys, softmax, dropout, and the sum of values. Backward: the
   // gradients of the weights and values, through dropout and softmax, to queries and keys.
   void operator()(const Attention& a) const {
+    work.heads = a.heads;
+    work.key_value_heads = a.key_value_heads == 0 ? a.heads : a.key_value_heads;
     if (a.fused) return fused(a);
     const std::int64_t window = a.window == 0 ? out.height : a.window;
     const std::int64_t square = product(work.name, {a.heads, out.height, window});
@@ -344,6 +348,29 @@ std::int64_t NetworkWork::kept() const {
   return sum_over(layers, [](const LayerWork& l) { return l.kept; });
 }
 
+NetworkWork scaled_to(NetworkWork network, std::int64_t sequence) {
+  const double ratio = static_cast<double>(sequence) / static_cast<double>(network.sequence);
+  const auto scale = [](std::int64_t& count, double factor) {
+    count = std::llround(static_cast<double>(count) * factor);
+  };
+  for (LayerWork& layer : network.layers) {
+    // With a window, each element attends to as many others, whatever the length.
+    const bool is_square =
+        layer.square_flops > 0 &&
+        layer.square_flops == 4 * layer.output.height * layer.output.height * layer.output.channels;
+    for (std::int64_t* flops : {&layer.forward_flops, &layer.data_gradient_flops,
+                                &layer.weight_gradient_flops, &layer.square_flops})
+      scale(*flops, is_square ? ratio * ratio : ratio);
+    for (std::int64_t* count :
+         {&layer.forward_read, &layer.forward_written, &layer.forward_passing, &layer.backward_read,
+          &layer.backward_written, &layer.kept, &layer.stored, &layer.output.height})
+      scale(*count, ratio);
+  }
+  scale(network.input_elements, ratio);
+  network.sequence = sequence;
+  return network;
+}
+
 NetworkWork work(const Network& network) {
   const std::vector<Shape> shapes = infer_shapes(network);
   NetworkWork result;
@@ -359,7 +386,9 @@ NetworkWork work(const Network& network) {
     };
     std::int64_t all_in = 0;
     bool only_network_input = true;
+    LayerWork entry;
     for (const int input : std::span(layer.inputs).first(inputs_of_samples(layer))) {
+      entry.inputs.push_back(input);
       all_in += shape_of(input).elements();
       if (all_in > most_work) {
         throw InputError(
@@ -368,7 +397,6 @@ NetworkWork work(const Network& network) {
       }
       only_network_input = only_network_input && input == network_input;
     }
-    LayerWork entry;
     entry.name = layer.name;
     entry.kind = name(layer.kind);
     entry.output = shapes[i];

@@ -54,7 +54,11 @@ struct LayerWork {
   std::string kind;  // as in the YAML vocabulary: "convolution", "batch_norm", ...
   Shape output;      // of one sample
   std::vector<ParameterTensor> parameters;  // as declared: weight, then bias
-  std::int64_t groups = 1;                  // of a convolution
+  std::vector<int> inputs;  // layers whose output it reads for each sample, or network_input
+  std::int64_t groups = 1;  // of a convolution
+  // Of attention; heads of keys and values are as many where each head of queries has its own.
+  std::int64_t heads = 0;
+  std::int64_t key_value_heads = 0;
   // Where attention is fused: the width of a head, and the FLOPs of a forward pass in which each element attends
   // to its whole window, to later elements, too.
   std::int64_t head_features = 0;
@@ -81,6 +85,7 @@ struct LayerWork {
   std::int64_t tied_elements = 0;
   // Whether forward reads only some rows of the parameters, which forward_read has.
   bool picks_rows = false;
+  bool reads_tokens = false;  // an embedding of tokens, and not of positions or segments
 
   [[nodiscard]] std::int64_t parameter_elements() const;
   // Weight elements that a pass moves, once for a batch of any size: forward reads the weights;
@@ -103,6 +108,7 @@ struct Gradient {
   std::string name;
   std::int64_t elements = 0;
   int layer = 0;  // index into NetworkWork::layers
+  int chunk = 0;  // of a pipeline, in which the layer is; no bucket has gradients of two
 };
 
 // The block that a layer or a gradient is part of: its name up to the first of its parts, by dots, that ends
@@ -126,6 +132,10 @@ struct NetworkWork {
   [[nodiscard]] std::int64_t backward_flops() const;
   [[nodiscard]] std::int64_t kept() const;
 };
+
+// The work of a network with fused attention for samples of another length: all counts of a sample go with the
+// length, and the FLOPs of attention over whole sequences with its square.
+[[nodiscard]] NetworkWork scaled_to(NetworkWork network, std::int64_t sequence);
 
 // Throws InputError that names the layer if shapes do not fit together (shape_inference.h), or if
 // the forward FLOPs of the network exceed 2^53, so that no total overflows. O(layers).

@@ -30,7 +30,7 @@ bool Plan::is_of_other_system() const {
   const auto is_ours = [](const PlannedSchedule& schedule) {
     return schedule.has_steps() || schedule.library();
   };
-  if (!std::all_of(schedules.begin(), schedules.end(), is_ours)) return true;
+  if (layout != Layout{} || !std::all_of(schedules.begin(), schedules.end(), is_ours)) return true;
   return dispatch != Dispatch{} || !std::all_of(buckets.begin(), buckets.end(), is_plain);
 }
 

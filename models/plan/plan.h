@@ -14,6 +14,7 @@
 
 #include "models/base/precision.h"
 #include "models/base/units.h"
+#include "models/layout/layout.h"
 #include "models/plan/dispatch.h"
 #include "models/plan/planned_schedule.h"
 
@@ -62,11 +63,13 @@ struct Plan {
   std::vector<PlannedSchedule> schedules;
   std::vector<Bucket> buckets;  // in backward order; together they hold every gradient once
   Dispatch dispatch = {};       // as our runtime does it, unless the plan is another system's
+  // The mesh that the ranks are part of: `ranks` counts those with the same weights, which sum gradients.
+  Layout layout = {};
 
   bool operator==(const Plan&) const = default;
 
   // Whether the plan is one that our runtime cannot run: buckets that wait, go through the host, are
-  // parts of gradients, or are preconditioned.
+  // parts of gradients, or are preconditioned, or a layout of several axes.
   [[nodiscard]] bool is_of_other_system() const;
 
   // Whether it is of another system only in that buckets wait for a cycle, which a replay can do.
@@ -79,6 +82,8 @@ struct Plan {
     return schedules.empty() ? nullptr : std::get_if<T>(&schedules.front().way);
   }
 
+  // The ranks of the mesh.
+  [[nodiscard]] int all_ranks() const { return ranks * layout.ranks_of_copy(); }
   // Bytes of a bucket on the wire.
   [[nodiscard]] Bytes bytes(const Bucket& bucket) const {
     return static_cast<double>(bucket.elements) * element_size(wire);

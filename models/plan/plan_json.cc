@@ -12,6 +12,7 @@
 #include "models/base/json_reader.h"
 #include "models/base/names.h"
 #include "models/base/to_size.h"
+#include "models/layout/rank_work.h"
 #include "models/plan/strategy.h"
 #include "models/plan/ways/documents.h"
 
@@ -48,6 +49,27 @@ Dispatch read_dispatch(const JsonValue& entry) {
     dispatch.credit =
         Bytes{entry.at("credit_bytes").number(0, static_cast<double>(most_elements) * 4)};
   return dispatch;
+}
+
+// A plan whose ranks are data-parallel alone has no such key.
+Json layout_json(const Layout& layout) {
+  return {{"tensor", layout.tensor},   {"sequence_parallel", layout.sequence_parallel},
+          {"context", layout.context}, {"pipeline", layout.pipeline},
+          {"chunks", layout.chunks},   {"schedule", name_in(pipeline_schedules, layout.schedule)}};
+}
+
+Layout read_layout(const JsonValue& entry) {
+  entry.check_keys({"tensor", "sequence_parallel", "context", "pipeline", "chunks", "schedule"});
+  Layout layout;
+  layout.tensor = entry.at("tensor").count(1, most_of_an_axis);
+  layout.sequence_parallel = entry.at("sequence_parallel").flag();
+  layout.context = entry.at("context").count(1, most_of_an_axis);
+  layout.pipeline = entry.at("pipeline").count(1, most_of_an_axis);
+  layout.chunks = entry.at("chunks").count(1, most_of_an_axis);
+  layout.schedule = entry.at("schedule").named([](const std::string& text) {
+    return value_named(pipeline_schedules, "schedule", text);
+  });
+  return layout;
 }
 
 Json made_for_json(const MadeFor& job) {
@@ -134,13 +156,18 @@ void check_all_are_used(const JsonValue& all_reduces, const Plan& plan) {
                    "leave it out");
 }
 
+// The gradients of a rank.
+std::vector<Gradient> planned_gradients(const NetworkWork& network, const Layout& layout) {
+  return layout == Layout{} ? network.gradients : rank_work(network, layout).network.gradients;
+}
+
 }  // namespace
 
 PlanDocument plan_document(const Plan& plan, const NetworkWork& network,
                            std::optional<MadeFor> made_for) {
   PlanDocument document{
       .network = network.name, .gradients = {}, .plan = plan, .made_for = std::move(made_for)};
-  for (const Gradient& gradient : network.gradients)
+  for (const Gradient& gradient : planned_gradients(network, plan.layout))
     document.gradients.push_back({gradient.name, gradient.elements});
   std::size_t planned = 0;
   for (const Bucket& bucket : plan.buckets)
@@ -156,6 +183,7 @@ Json json_of(const PlanDocument& document) {
       {"ranks", plan.ranks},     {"wire_type", name(plan.wire)}, {"overlap", name(plan.overlap)},
       {"streams", plan.streams}, {"all_reduces", Json::array()}, {"buckets", Json::array()}};
   add_dispatch(plan.dispatch, json);
+  if (plan.layout != Layout{}) json["layout"] = layout_json(plan.layout);
   if (document.made_for) json["made_for"] = made_for_json(*document.made_for);
   for (const PlannedSchedule& planned : plan.schedules)
     json["all_reduces"].push_back(document_of(planned).json(planned));
@@ -186,7 +214,7 @@ PlanDocument parse_plan(std::string_view text, const std::string& file) {
 PlanDocument read_plan(const JsonValue& root) {
   root.check_schema(schema, "plan");
   root.check_keys({"schema", "network", "strategy", "ranks", "wire_type", "overlap", "streams",
-                   "all_reduces", "buckets", "dispatch", "made_for"});
+                   "all_reduces", "buckets", "dispatch", "made_for", "layout"});
   PlanDocument document;
   document.network = root.at("network").text(longest_name);
   Plan& plan = document.plan;
@@ -215,6 +243,7 @@ PlanDocument read_plan(const JsonValue& root) {
       },
       most_gradients);
   if (root.has("dispatch")) plan.dispatch = read_dispatch(root.at("dispatch"));
+  if (root.has("layout")) plan.layout = read_layout(root.at("layout"));
   if (root.has("made_for")) document.made_for = read_made_for(root.at("made_for"));
   std::int64_t parted = 0;
   root.at("buckets").for_each(
@@ -242,20 +271,21 @@ void check_plan(const PlanDocument& document, const std::string& file, const Net
     fail(fmt::format("the plan is for network {}, not for {}", in_quotes(document.network),
                      network.name),
          "give a plan for this network, or the plan's network as --model");
-  if (document.plan.ranks != ranks)
-    fail(fmt::format("the plan is for {} ranks, not for {}", document.plan.ranks, ranks),
+  if (document.plan.all_ranks() != ranks)
+    fail(fmt::format("the plan is for {} ranks, not for {}", document.plan.all_ranks(), ranks),
          "give a plan for this many ranks (paceline predict --ranks ... --plan-out)");
+  const std::vector<Gradient> gradients = planned_gradients(network, document.plan.layout);
   const std::string order = fmt::format("list the {} gradients of {}, each once, in backward order",
-                                        network.gradients.size(), network.name);
+                                        gradients.size(), network.name);
   std::set<std::string_view> seen;
   for (std::size_t i = 0; i < document.gradients.size(); ++i) {
     const PlannedGradient& planned = document.gradients[i];
     if (!seen.insert(planned.name).second)
       fail(fmt::format("gradient {} is in the buckets twice", in_quotes(planned.name)), order);
-    if (i >= network.gradients.size())
+    if (i >= gradients.size())
       fail(fmt::format("gradient {} is none of {}'s", in_quotes(planned.name), network.name),
            order);
-    const Gradient& expected = network.gradients[i];
+    const Gradient& expected = gradients[i];
     if (planned.name != expected.name)
       fail(fmt::format("gradient {} of the buckets is {}, but {} of {} is {}", i + 1,
                        in_quotes(planned.name), i + 1, network.name, expected.name),
@@ -265,9 +295,9 @@ void check_plan(const PlanDocument& document, const std::string& file, const Net
                        planned.elements, expected.elements, network.name),
            "give a plan for this network (and for this --scale-gradients)");
   }
-  if (document.gradients.size() < network.gradients.size())
+  if (document.gradients.size() < gradients.size())
     fail(fmt::format("the buckets end before gradient {} of {}, {}", document.gradients.size() + 1,
-                     network.name, network.gradients[document.gradients.size()].name),
+                     network.name, gradients[document.gradients.size()].name),
          order);
 }
 

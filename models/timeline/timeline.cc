@@ -43,6 +43,10 @@ std::string_view name(TaskKind kind) {
       return "precondition";
     case TaskKind::all_gather:
       return "all-gather";
+    case TaskKind::exchange:
+      return "exchange";
+    case TaskKind::send:
+      return "send";
     case TaskKind::update:
       return "update";
   }

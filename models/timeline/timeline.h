@@ -33,7 +33,9 @@ enum class TaskKind {
   reduce_scatter,  // of K-FAC's factors and gradients to the owners of the layers
   invert,          // the owner inverts the factors of one layer
   precondition,    // the owner preconditions the gradients of one layer
-  all_gather,      // of the preconditioned gradients
+  all_gather,      // of the preconditioned gradients, or of sharded parameters
+  exchange,        // what ranks of one sample exchange at the output of one layer (models/layout)
+  send,            // activations, or their gradients, of one layer to another stage
   update,          // the optimizer's step
 };
 
@@ -51,7 +53,7 @@ struct TimelineEvent {
   TaskKind kind = TaskKind::forward;
   Resource resource = Resource::compute;
   int stream = 0;  // which communication stream; 0 on the other resources
-  // The layer (forward, backward, factors, invert, precondition) or the bucket (cast to unpack,
+  // The layer (forward, backward, factors, invert, precondition, exchange, send) or the bucket (cast to unpack,
   // reduce-scatter, all-gather, and the update of one bucket); -1 stands for all.
   int index = -1;
   int iteration = 0;

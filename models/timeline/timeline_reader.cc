@@ -115,6 +115,8 @@ std::pair<std::int64_t, std::int64_t> index_limits(const TracedJob& job, TaskKin
     case TaskKind::factor_g:
     case TaskKind::invert:
     case TaskKind::precondition:
+    case TaskKind::exchange:
+    case TaskKind::send:
       return {0, std::ssize(job.layers) - 1};
     case TaskKind::wait:
     case TaskKind::negotiation:
@@ -159,6 +161,8 @@ std::optional<Resource> resource_of(TaskKind kind) {
     case TaskKind::unpack:
     case TaskKind::reduce_scatter:
     case TaskKind::all_gather:
+    case TaskKind::exchange:
+    case TaskKind::send:
       return Resource::communication;
     case TaskKind::update:
       return std::nullopt;

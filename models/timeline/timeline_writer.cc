@@ -83,7 +83,8 @@ bool is_of_bucket(const TimelineEvent& event) {
 bool is_of_layer(const TimelineEvent& event) {
   return event.kind == TaskKind::forward || event.kind == TaskKind::backward ||
          event.kind == TaskKind::factor_a || event.kind == TaskKind::factor_g ||
-         event.kind == TaskKind::invert || event.kind == TaskKind::precondition;
+         event.kind == TaskKind::invert || event.kind == TaskKind::precondition ||
+         event.kind == TaskKind::exchange || event.kind == TaskKind::send;
 }
 
 const TracedLayer& layer_of(const TracedJob& job, const TimelineEvent& event) {
@@ -98,6 +99,8 @@ std::string event_name(const TracedJob& job, const TimelineEvent& event) {
     case TaskKind::factor_g:
     case TaskKind::invert:
     case TaskKind::precondition:
+    case TaskKind::exchange:
+    case TaskKind::send:
       return fmt::format("{} {}", name(event.kind), layer_of(job, event).name);
     case TaskKind::wait:
     case TaskKind::negotiation:

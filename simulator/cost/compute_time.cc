@@ -249,9 +249,9 @@ Seconds structural_total(const ComputeRequest& request, const models::NetworkWor
 }
 
 // The time of a batch whose samples have the request's length, over that of a batch whose samples have
-// the entry's length. For a network of the zoo, whose samples can have any length, it is the ratio of
-// structural times; the ratio of lengths, which leaves attention out, is the other end of the interval.
-// For other networks it is the ratio of lengths. Throws InputError if the network reads no sequence.
+// the entry's length. For a network of the zoo, whose samples can have any length, or with fused attention, it is
+// the ratio of structural times; the ratio of lengths, which leaves attention out, is the other end of the
+// interval. For other networks it is the ratio of lengths. Throws InputError if the network reads no sequence.
 double length_ratio(const ComputeRequest& request, const models::CalibratedThroughput& entry,
                     Bound bound) {
   if (request.network.sequence == 0)
@@ -261,9 +261,12 @@ double length_ratio(const ComputeRequest& request, const models::CalibratedThrou
                      "leave its sequence out");
   const double by_length =
       static_cast<double>(request.network.sequence) / static_cast<double>(entry.sequence);
-  if (!models::is_in_zoo(entry.network)) return by_length;
+  const bool is_in_zoo = models::is_in_zoo(entry.network);
+  if (!is_in_zoo && !request.network.fuses_attention()) return by_length;
+  const models::NetworkWork measured =
+      is_in_zoo ? as_measured(entry) : models::scaled_to(request.network, entry.sequence);
   const double by_roofline = structural_total(request, request.network, entry.batch_per_rank) /
-                             structural_total(request, as_measured(entry), entry.batch_per_rank);
+                             structural_total(request, measured, entry.batch_per_rank);
   return bound == Bound::stated ? by_roofline
          : bound == Bound::fast ? std::min(by_roofline, by_length)
                                 : std::max(by_roofline, by_length);
@@ -356,8 +359,34 @@ void recompute(const ComputeRequest& request, ComputeTimes& times) {
   times.source += ", and the forward pass of each block again for recomputation";
 }
 
+// A rank's share takes as many times its structural time as the whole network does, where that is calibrated.
+std::optional<ComputeTimes> share_of_calibrated(const ComputeRequest& request, Bound bound) {
+  const ComputeRequest whole{*request.whole,    request.device,          request.profile,
+                             request.precision, request.batch_per_rank,  request.ranks,
+                             request.effects,   request.optimizer_states};
+  auto calibrated = layer_profile_times(whole, bound);
+  if (!calibrated) calibrated = throughput_times(whole, bound);
+  if (!calibrated) return std::nullopt;
+  const Bound of_kernels = takes_kernels(request) ? bound : Bound::stated;
+  const ComputeTimes structural = structural_times(whole, of_kernels);
+  ComputeTimes times = structural_times(request, of_kernels);
+  const Seconds update = times.update;
+  scale(times,
+        (calibrated->total() - calibrated->update) / (structural.total() - structural.update));
+  times.update = update;
+  wait_for_host(request, bound, times);
+  times.calibrated_ranks = calibrated->calibrated_ranks;
+  times.source = calibrated->source + ", shared out by roofline";
+  return times;
+}
+
 // The times of a rank that computes alone.
 ComputeTimes times_alone(const ComputeRequest& request, Bound bound) {
+  if (request.whole != nullptr) {
+    if (auto times = share_of_calibrated(request, bound)) return *std::move(times);
+    if (auto times = transferred_times(request, bound)) return *std::move(times);
+    return reached_roofline(request, bound);
+  }
   if (auto times = layer_profile_times(request, bound)) return *std::move(times);
   if (auto times = throughput_times(request, bound)) return *std::move(times);
   if (auto times = transferred_times(request, bound)) return *std::move(times);

@@ -37,13 +37,9 @@
 #include "models/network/work.h"
 #include "models/profile/profile.h"
 #include "simulator/cost/communication_cost.h"
+#include "simulator/cost/layout_times.h"
 
 namespace paceline::simulator {
-
-struct LayerTime {
-  Seconds forward;
-  Seconds backward;
-};
 
 // How long a collective loads the device fully, as much as layers had beside them when their times
 // beside traffic were measured, or as any collective loads it at most. What is on its way for a time and
@@ -90,6 +86,8 @@ struct ComputeTimes {
   // Earlier batches whose passes do send something, as those of sharded plans do. They are not counted in
   // any layer, and take as long as the last batch.
   int repeated = 0;
+  LayoutTimes layout =
+      {};  // of a rank that is part of a mesh; empty: ranks are data-parallel alone
   Seconds update;
   Provenance provenance = Provenance::predicted;
   std::string source;        // for people: what the times rest on
@@ -111,6 +109,9 @@ struct ComputeRequest {
   const models::Effects* effects = nullptr;  // null: no time of a layer is fixed
   std::optional<int> optimizer_states = {};  // as in MemoryRequest
   models::Recompute recompute = models::Recompute::none;
+  // The network of which `network` is a rank's share (models/layout/rank_work.h): what is calibrated is of the
+  // whole, and a rank takes as many times its roofline's time as the whole does. Null: `network` is the whole.
+  const models::NetworkWork* whole = nullptr;
 };
 
 // The dense peak of the device at a precision: the best of what can compute it.

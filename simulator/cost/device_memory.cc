@@ -5,10 +5,14 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "models/base/to_size.h"
+#include "models/layout/pipeline_order.h"
+#include "models/layout/rank_work.h"
+#include "models/layout/stages.h"
 #include "models/plan/k_fac.h"
 #include "simulator/cost/shard_cost.h"
 
@@ -29,8 +33,8 @@ constexpr std::string_view loss_kind = "softmax_cross_entropy";
 
 class ActivationPeakSearch {
  public:
-  explicit ActivationPeakSearch(const MemoryRequest& request)
-      : layers_(request.network.layers),
+  ActivationPeakSearch(const models::NetworkWork& network, const MemoryRequest& request)
+      : layers_(network.layers),
         element_(models::element_size(request.precision)),
         recomputes_(request.recompute == models::Recompute::full) {}
 
@@ -57,6 +61,24 @@ class ActivationPeakSearch {
         peak = {static_cast<int>(i), live, work};
     }
     return peak;
+  }
+
+  // What a pass of a sample leaves to the backward pass.
+  [[nodiscard]] Bytes kept() const {
+    Bytes sum{0};
+    for (std::size_t i = 0; i < layers_.size(); ++i)
+      if (!is_dropped(i)) sum += stored(i);
+    return sum;
+  }
+  // The weights of the block that has most.
+  [[nodiscard]] Bytes largest_block() const {
+    std::map<std::string_view, std::int64_t> elements;
+    for (const models::LayerWork& layer : layers_)
+      if (const std::string_view block = models::block_of(layer.name); !block.empty())
+        elements[block] += layer.parameter_elements();
+    std::int64_t most = 0;
+    for (const auto& [block, count] : elements) most = std::max(most, count);
+    return static_cast<double>(most) * element_;
   }
 
  private:
@@ -137,35 +159,53 @@ models::ShardUse shards_of(const models::Plan& plan) {
   return use == nullptr ? models::ShardUse{} : *use;
 }
 
+// What a rank has of a network: all of it, or the part of its stage.
+struct RankPart {
+  models::NetworkWork network;
+  std::vector<models::Bucket> buckets;  // of the plan, with gradients of the part
+  double batches_kept = 0;              // that are on their way beside the one of the peak
+  int stage = 0;
+};
+
 // Buffers of collectives, with parameters and gradients that are whole for a while.
-Bytes sharded_buffers(const MemoryRequest& request, const models::ShardUse& use) {
+Bytes sharded_buffers(const MemoryRequest& request, const RankPart& part,
+                      const models::NetworkWork& all, const models::ShardUse& use) {
   const models::Sharding& sharding = models::sharding(use.kind);
   if (use.shards == 1) return buffer_bytes(request.plan);
   double unit = 0;
   double root = 0;  // in no block
-  for (const models::Bucket& bucket : request.plan.buckets) {
+  for (const models::Bucket& bucket : part.buckets) {
     const auto elements = static_cast<double>(bucket.elements);
-    const bool is_root = holds_root(bucket, request.network);
+    const bool is_root = holds_root(bucket, all);
     if (is_root) root += elements;
     if (!is_root || !sharding.before_pass()) unit = std::max(unit, elements);
   }
   const Bytes parameter = models::element_size(request.precision);
   const Bytes gradient = models::element_size(request.plan.wire);
+  const bool is_pipeline = request.plan.layout.pipeline > 1;
   if (!sharding.before_pass()) {
-    const Bytes whole = sharding.sums_in_each_pass() ? unit * parameter : Bytes{0};
-    return whole + (1 + 1.0 / use.shards) * unit * gradient;
+    const bool are_apart = sharding.sums_in_each_pass() && !is_pipeline;
+    const Bytes whole = are_apart ? unit * parameter : Bytes{0};
+    // Gradients of the wire's type are summed where they lie.
+    const bool is_cast = gradient < parameter;
+    return whole + (is_cast ? (1 + 1.0 / use.shards) * unit * gradient : Bytes{0});
   }
-  const double gathered =
-      use.reshard ? 2 * unit + root : unit + static_cast<double>(request.network.parameters());
+  const auto parameters = static_cast<double>(part.network.parameters());
+  if (is_pipeline) return parameters * (parameter + gradient) + unit * (parameter + gradient);
+  const double gathered = use.reshard ? 2 * unit + root : unit + parameters;
   return (gathered + unit) * parameter + unit * gradient;
 }
 
-}  // namespace
-
-DeviceMemory device_memory(const MemoryRequest& request) {
+// The memory of a rank that has this part; `all` is what all ranks of a pipeline have.
+DeviceMemory memory_of(const MemoryRequest& request, const RankPart& part,
+                       const models::NetworkWork& all) {
   const bool is_mixed = request.precision == models::Precision::mixed;
   const Bytes element = models::element_size(request.precision);
-  const auto parameters = static_cast<double>(request.network.parameters());
+  auto parameters = static_cast<double>(part.network.parameters());
+  // A tied head has a copy of the table of its own where that is on another stage.
+  if (part.stage > 0)
+    for (const models::LayerWork& layer : part.network.layers)
+      parameters += static_cast<double>(layer.tied_elements);
   const double batch = request.batch_per_rank;
   const models::ShardUse shards = shards_of(request.plan);
   const models::Sharding& sharding = models::sharding(shards.kind);
@@ -174,23 +214,69 @@ DeviceMemory device_memory(const MemoryRequest& request) {
   };
   // Parameters in shards are the masters.
   const bool are_masters = is_mixed && sharding.before_pass().has_value();
+  const bool is_plain =
+      shards.kind == models::ShardingKind::none && request.plan.layout == models::Layout{};
+  const Bytes gradient = are_masters ? fp32_size
+                         : is_plain  ? element
+                                     : std::max(element, models::element_size(request.plan.wire));
+  const bool are_whole = request.plan.layout.pipeline > 1 && !are_masters;
   const bool waits = request.plan.overlap == models::Overlap::double_buffered;
   const KfacMemory k_fac = k_fac_memory(request, batch);
-  const ActivationPeak peak = ActivationPeakSearch(request).find();
+  const ActivationPeakSearch search(part.network, request);
+  const bool are_added = gradient > element && !are_masters;
+  const ActivationPeak peak = search.find();
   return {.parameters = are_masters ? Bytes{0} : share(sharding.parameters) * element,
           .masters = is_mixed ? share(sharding.states) * fp32_size : Bytes{0},
           .gradients =
-              (waits ? 2 : 1) * share(sharding.gradients) * (are_masters ? fp32_size : element),
-          .optimizer = request.optimizer_states.value_or(request.network.optimizer_states) *
+              (waits ? 2 : 1) * (are_whole ? parameters : share(sharding.gradients)) * gradient,
+          .optimizer = request.optimizer_states.value_or(part.network.optimizer_states) *
                        share(sharding.states) * fp32_size,
-          .activations = batch * peak.activations,
-          .input = batch * static_cast<double>(request.network.input_elements) * fp32_size,
-          .workspace = batch * peak.workspace + k_fac.workspace,
+          .activations = batch * (peak.activations + part.batches_kept * search.kept()),
+          .input = batch * static_cast<double>(part.network.input_elements) * fp32_size,
+          .workspace = batch * peak.workspace + (are_added ? search.largest_block() : Bytes{0}) +
+                       k_fac.workspace,
           .buffers = shards.kind == models::ShardingKind::none
                          ? k_fac.buffers.value_or(buffer_bytes(request.plan))
-                         : sharded_buffers(request, shards),
+                         : sharded_buffers(request, part, all, shards),
           .factors = k_fac.factors,
-          .peak_layer = peak.layer};
+          .peak_layer = peak.layer,
+          .stage = part.stage};
+}
+
+// The part of a stage; `network` is a rank's share of all layers.
+RankPart part_of_stage(const MemoryRequest& request, const models::NetworkWork& network,
+                       const models::Stages& stages, int stage) {
+  RankPart part{.network = network, .buckets = {}, .stage = stage};
+  part.network.layers.clear();
+  part.network.gradients.clear();
+  for (std::size_t i = 0; i < network.layers.size(); ++i)
+    if (stages.stage_of(static_cast<int>(i)) == stage)
+      part.network.layers.push_back(network.layers[i]);
+  for (const models::Bucket& bucket : request.plan.buckets)
+    if (stages.stage_of(network.gradients[to_size(bucket.first_gradient)].layer) == stage)
+      part.buckets.push_back(bucket);
+  const models::Layout& layout = request.plan.layout;
+  const int kept = models::most_in_flight(layout, stage, request.accumulate);
+  part.batches_kept = std::max(0.0, static_cast<double>(kept) / layout.chunks - 1);
+  return part;
+}
+
+}  // namespace
+
+DeviceMemory device_memory(const MemoryRequest& request) {
+  const models::Layout& layout = request.plan.layout;
+  if (layout == models::Layout{})
+    return memory_of(request, {request.network, request.plan.buckets}, request.network);
+  const models::NetworkWork network = models::rank_work(request.network, layout).network;
+  const models::Stages stages = models::stages_of(network, layout);
+  if (stages.stages == 1) return memory_of(request, {network, request.plan.buckets}, network);
+  std::optional<DeviceMemory> most;
+  for (int stage = 0; stage < stages.stages; ++stage) {
+    const DeviceMemory memory =
+        memory_of(request, part_of_stage(request, network, stages, stage), network);
+    if (!most || memory.total() > most->total()) most = memory;
+  }
+  return *most;
 }
 
 int largest_batch(const MemoryRequest& request, Bytes capacity) {

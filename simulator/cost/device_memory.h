@@ -15,7 +15,7 @@
 // Where the plan is sharded (models/layout/sharding.h), what is split over s shards is divided by s. Parameters
 // that are split are the masters themselves, and their gradients are FP32, too. Buffers are then, for the
 // largest bucket that is in a block, of U parameters of w bytes and gradients of g bytes on the wire:
-//   zero1  (1 + 1/s) g U, of a reduction
+//   zero1  (1 + 1/s) g U, of a reduction, where gradients are not kept in the type of the wire
 //   zero2  the same, and w U, of gradients that are whole until then
 //   zero3  (3 w + g) U: the unit in use, the buffer of the next one, the unit's gradients, and the buffer in
 //          which those of the unit before are reduced; and w for each parameter in no block, or for
@@ -23,10 +23,18 @@
 //
 // Two parts come and go: activations, which the forward pass stores (LayerWork::stored) and the backward pass
 // drops, last layer first; and a workspace, the gradients of activations that one layer's backward pass reads
-// and writes (for K-FAC, also the FP32 matrix that A is computed from, of the layer where it is largest). The
+// and writes (for K-FAC, also the FP32 matrix that A is computed from, of the layer where it is largest). Where gradients
+// are kept in a larger type than layers compute them in, those of one block's weights are there in both
+// (Transformer Engine keeps one of each shape). The
 // loss keeps probabilities in FP32, and the gradient of the logits takes their place. Where blocks are
 // recomputed, a block stores its input, and all that it computes while its backward pass is under way. The
 // figures are those of the moment when their sum is largest.
+//
+// Where the plan has a layout (models/layout), all that is of a rank's share of the network (rank_work.h), and of
+// the stage that needs most. A stage keeps the activations of as many batches as are on their way through it
+// (pipeline_order.h), and its gradients in the type of the wire, in which batches are added up; sharded plans keep
+// theirs so, too. Stages with sharded parameters or gradients have these whole during an iteration
+// (simulator/iteration/pipeline_tasks.h).
 //
 // Not counted: the workspace that a library's convolution algorithms ask for, a CUDA context, buffers of a
 // library's communicators, and what an allocator loses to fragments. So a job that is said to fit may
@@ -46,14 +54,15 @@ namespace paceline::simulator {
 inline constexpr int most_optimizer_states = 16;
 
 struct MemoryRequest {
-  const models::NetworkWork& network;
-  const models::Plan& plan;  // for the network
+  const models::NetworkWork& network;  // the whole of it, whatever the plan's layout
+  const models::Plan& plan;            // for the network
   models::Precision precision = models::Precision::fp32;
   int batch_per_rank = 1;
   // FP32 values that the optimizer keeps for each parameter: 0 for plain SGD, 1 for momentum and
   // LARS, 2 for an optimizer of two moments; by default those that are usual for the network.
   std::optional<int> optimizer_states = {};
   models::Recompute recompute = models::Recompute::none;
+  int accumulate = 1;  // batches of an iteration
 };
 
 // Bytes on one device.
@@ -68,6 +77,7 @@ struct DeviceMemory {
   Bytes buffers;
   Bytes factors = {};  // of K-FAC
   int peak_layer = 0;  // in whose backward pass activations and workspace are largest together
+  int stage = 0;       // of a pipeline, whose ranks need so much; the others need no more
 
   [[nodiscard]] Bytes total() const {
     return parameters + masters + gradients + optimizer + activations + input + workspace +

@@ -12,13 +12,15 @@ namespace {
 
 bool moves_data(const Task& task) {
   return task.resource == Resource::communication && task.kind != TaskKind::update &&
-         task.kind != TaskKind::wait;
+         task.kind != TaskKind::wait && task.kind != TaskKind::exchange &&
+         task.kind != TaskKind::send;
 }
 
 // When the forward pass of the steady iteration starts.
-Seconds forward_start(const IterationDag& dag, const SteadyIteration& steady) {
+Seconds forward_start(const IterationDag& dag, const SteadyIteration& steady, int stage) {
   for (std::size_t i = 0; i < dag.tasks().size(); ++i) {
-    if (dag.tasks()[i].kind == TaskKind::forward) return steady.start[i];
+    const Task& task = dag.tasks()[i];
+    if (task.kind == TaskKind::forward && task.stage == stage) return steady.start[i];
   }
   return Seconds{0};
 }
@@ -60,7 +62,8 @@ Seconds overlap(Seconds start, Seconds end, std::span<const ComputeSpan> idle, S
 PlanTravel plan_travel(const models::Plan& plan, const IterationDag& dag,
                        const SteadyIteration& steady) {
   const std::vector<Task>& tasks = dag.tasks();
-  const Seconds zero = forward_start(dag, steady);
+  const int stage = busiest_stage(dag);
+  const Seconds zero = forward_start(dag, steady, stage);
   PlanTravel travel{.period = steady.period,
                     .buckets = std::vector<BucketTravel>(plan.buckets.size()),
                     .compute = {},
@@ -74,7 +77,8 @@ PlanTravel plan_travel(const models::Plan& plan, const IterationDag& dag,
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const Seconds start = steady.start[i] - zero;
     const Seconds end = start + tasks[i].duration;
-    if (tasks[i].resource == Resource::compute && end > start)
+    const bool computes = tasks[i].resource == Resource::compute && tasks[i].stage == stage;
+    if (computes && end > start)
       travel.compute.push_back({tasks[i].kind, tasks[i].index, start, end});
     if (!travels(tasks[i])) continue;
     const auto index = to_size(tasks[i].index);

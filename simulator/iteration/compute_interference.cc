@@ -12,7 +12,8 @@ namespace paceline::simulator {
 namespace {
 
 bool is_pass(const Task& task) {
-  return task.kind == TaskKind::forward || task.kind == TaskKind::backward;
+  const bool is_layer = task.kind == TaskKind::forward || task.kind == TaskKind::backward;
+  return is_layer && !task.is_whole_pass;
 }
 
 // Whether the task slows computation down.

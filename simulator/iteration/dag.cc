@@ -5,12 +5,14 @@
 #include <array>
 #include <map>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "models/base/error.h"
 #include "models/base/to_size.h"
 #include "models/plan/strategy.h"
 #include "simulator/iteration/dag_builder.h"
+#include "simulator/iteration/pipeline_tasks.h"
 #include "simulator/iteration/task_graph.h"
 #include "simulator/iteration/ways/k_fac_tasks.h"
 #include "simulator/iteration/ways/served_tasks.h"
@@ -101,17 +103,22 @@ int add_input(const InputTimes& input, DagBuilder& dag) {
 // The forward and the backward pass, with K-FAC's factors among them where there are any.
 void add_passes(const KfacTimes* k_fac, DagBuilder& dag) {
   const std::vector<LayerTime>& layers = dag.compute.layers;
+  const LayoutTimes& layout = dag.compute.layout;
+  dag.add_exchange(0, dag.compute.earlier.count * layout.exposed(), -1);
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    dag.forward.push_back(
-        dag.add(TaskKind::forward, Resource::compute, static_cast<int>(i), layers[i].forward));
+    const int layer = static_cast<int>(i);
+    dag.forward.push_back(dag.add_compute(TaskKind::forward, layer, layers[i].forward));
     if (k_fac != nullptr) add_factor(*k_fac, TaskKind::factor_a, i, dag);
+    dag.add_exchange(layer, layout.behind_forward(i), dag.forward.back());
   }
   dag.after_forward = static_cast<int>(dag.tasks.size()) - 1;
   dag.backward.resize(layers.size());
   for (std::size_t i = layers.size(); i-- > 0;) {
+    const int layer = static_cast<int>(i);
     if (k_fac != nullptr) add_factor(*k_fac, TaskKind::factor_g, i, dag);
-    dag.backward[i] =
-        dag.add(TaskKind::backward, Resource::compute, static_cast<int>(i), layers[i].backward);
+    const int before = i + 1 < layers.size() ? dag.backward[i + 1] : dag.forward.back();
+    dag.add_exchange(layer, layout.ahead_of_backward(i), before);
+    dag.backward[i] = dag.add_compute(TaskKind::backward, layer, layers[i].backward);
   }
 }
 
@@ -147,6 +154,7 @@ void add_communication(DagBuilder& dag) {
     const auto b = to_size(bucket);
     const BucketTimes& times = dag.buckets[b];
     const int layer = last_gradient_layer(dag.network, plan.buckets[b]);
+    dag.stage = dag.compute.layout.stages.stage_of(layer);
     const int ready =
         plan.overlap == models::Overlap::none ? dag.backward.front() : dag.backward[to_size(layer)];
     const std::array parts = {
@@ -185,19 +193,37 @@ void add_communication(DagBuilder& dag) {
   served.finish();
 }
 
+// The share of all parameters that a stage has.
+double share_of_stage(int stage, const DagBuilder& dag) {
+  const models::Stages& stages = dag.compute.layout.stages;
+  if (stages.stages == 1) return 1;
+  std::int64_t own = 0;
+  for (std::size_t i = 0; i < dag.network.layers.size(); ++i)
+    if (stages.stage_of(static_cast<int>(i)) == stage)
+      own += dag.network.layers[i].parameter_elements();
+  return static_cast<double>(own) / static_cast<double>(dag.network.parameters());
+}
+
+// The update of each stage, which waits for the gradients of all: they are clipped by their norm.
 void add_update(DagBuilder& dag) {
   if (dag.plan.overlap == models::Overlap::priority) return;
-  const int update = dag.add(TaskKind::update, Resource::compute, -1, dag.compute.update);
   const int lag = dag.plan.overlap == models::Overlap::double_buffered ? 1 : 0;
-  for (const int delivered : dag.delivered) dag.depend(delivered, update, lag);
+  for (dag.stage = 0; dag.stage < dag.compute.layout.layout.pipeline; ++dag.stage) {
+    const int update = dag.add(TaskKind::update, Resource::compute, -1,
+                               share_of_stage(dag.stage, dag) * dag.compute.update);
+    for (const int delivered : dag.delivered) dag.depend(delivered, update, lag);
+    dag.updates.push_back(update);
+  }
 }
 
 void add_resource_order(DagBuilder& dag) {
-  std::map<std::pair<Resource, int>, std::pair<int, int>> ends;  // first and last task
+  // The first and the last task of each.
+  std::map<std::tuple<int, Resource, int>, std::pair<int, int>> ends;
   for (std::size_t i = 0; i < dag.tasks.size(); ++i) {
     const int task = static_cast<int>(i);
+    const Task& added = dag.tasks[i];
     const auto [entry, is_first] =
-        ends.try_emplace({dag.tasks[i].resource, dag.tasks[i].stream}, std::pair{task, task});
+        ends.try_emplace({added.stage, added.resource, added.stream}, std::pair{task, task});
     if (is_first) continue;
     dag.depend(entry->second.second, task);
     entry->second.second = task;
@@ -224,7 +250,10 @@ IterationDag::IterationDag(const models::NetworkWork& network, const models::Pla
   const bool is_sharded = !buckets.empty() && buckets.front().sharded() != nullptr;
   const KfacTimes* k_fac = buckets.empty() ? nullptr : buckets.front().k_fac();
   const int copied = add_input(input, dag);
-  if (is_sharded)
+  const bool is_pipeline = compute.layout.is_pipeline();
+  if (is_pipeline)
+    add_pipeline_passes(dag);
+  else if (is_sharded)
     add_sharded_passes(dag);
   else
     add_passes(k_fac, dag);
@@ -239,7 +268,7 @@ IterationDag::IterationDag(const models::NetworkWork& network, const models::Pla
   else if (!is_sharded)
     add_communication(dag);
   add_update(dag);
-  if (is_sharded) add_after_sharded_update(static_cast<int>(dag.tasks.size()) - 1, dag);
+  if (is_sharded) add_after_sharded_update(dag);
   add_resource_order(dag);
   tasks_ = std::move(dag.tasks);
   dependencies_ = std::move(dag.dependencies);

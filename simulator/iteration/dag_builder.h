@@ -24,11 +24,30 @@ struct DagBuilder {
   std::vector<int> backward = {};   // task of each layer
   int after_forward = -1;           // the last task of the forward pass, with its factors
   std::vector<int> delivered = {};  // last task of each bucket that the update waits for
+  std::vector<int> updates = {};    // of each stage
+  int stage = 0;                    // of a pipeline: whose rank runs the tasks that are added
+  int exchanged = -1;               // what computation waits for next, within a sample's ranks
 
   // Returns the task, which is tasks.back().
   int add(TaskKind kind, Resource resource, int index, Seconds duration) {
     tasks.push_back({kind, resource, index, duration});
+    tasks.back().stage = stage;
     return static_cast<int>(tasks.size()) - 1;
+  }
+  // The same on the compute stream, behind the exchange that was added last.
+  int add_compute(TaskKind kind, int index, Seconds duration) {
+    const int task = add(kind, Resource::compute, index, duration);
+    if (exchanged >= 0) depend(exchanged, task);
+    exchanged = -1;
+    return task;
+  }
+  // What ranks of a sample exchange behind `ready`, if that takes time; the next computation waits for it.
+  int add_exchange(int layer, Seconds duration, int ready) {
+    if (duration <= Seconds{0}) return ready;
+    const int task = add_on(stream_of_all() + 1, TaskKind::exchange, layer, duration);
+    tasks.back().runs_as_kernels = true;
+    if (ready >= 0) depend(ready, task);
+    return exchanged = task;
   }
   // The same on one of the communication streams.
   int add_on(int stream, TaskKind kind, int bucket, Seconds duration) {

@@ -142,12 +142,12 @@ namespace {
 
 // How long some communication stream is busy in a period: the union of what iterations that overlap
 // keep busy.
-Seconds communication_time(const IterationDag& dag, const SteadyIteration& steady) {
+Seconds communication_time(const IterationDag& dag, const SteadyIteration& steady, int stage) {
   std::vector<std::pair<Seconds, Seconds>> busy;  // in [0, period]
   for (std::size_t i = 0; i < dag.tasks().size(); ++i) {
     const Task& task = dag.tasks()[i];
     if (task.resource != Resource::communication || task.duration <= Seconds{0}) continue;
-    if (task.kind == TaskKind::wait) continue;
+    if (task.kind == TaskKind::wait || task.stage != stage) continue;
     if (task.duration >= steady.period) return steady.period;
     const Seconds start{std::fmod(steady.start[i].value(), steady.period.value())};
     const Seconds finish = start + task.duration;
@@ -164,35 +164,62 @@ Seconds communication_time(const IterationDag& dag, const SteadyIteration& stead
   return sum;
 }
 
+// The part of the time spent that a wait for this task is; null where it is what is left.
+Seconds* gap_of(const Task& task, int stage, TimeSpent& spent) {
+  if (is_input(task.kind)) return &spent.input_wait;
+  if (task.kind == TaskKind::exchange) return &spent.exchange;
+  const bool is_of_other = task.kind == TaskKind::send || task.stage != stage;
+  return is_of_other && task.kind != TaskKind::update ? &spent.bubble : nullptr;
+}
+
 }  // namespace
+
+int busiest_stage(const IterationDag& dag) {
+  std::vector<Seconds> computed;
+  for (const Task& task : dag.tasks()) {
+    if (task.resource != Resource::compute) continue;
+    if (to_size(task.stage) >= computed.size()) computed.resize(to_size(task.stage) + 1);
+    computed[to_size(task.stage)] += task.duration;
+  }
+  return static_cast<int>(std::max_element(computed.begin(), computed.end()) - computed.begin());
+}
 
 TimeSpent time_spent(const IterationDag& dag, const SteadyIteration& steady) {
   TimeSpent spent;
+  const int stage = busiest_stage(dag);
+  const auto computes = [&](const Task& task) {
+    return task.resource == Resource::compute && task.stage == stage;
+  };
   for (const Task& task : dag.tasks()) {
-    if (task.resource != Resource::compute) continue;
+    if (!computes(task)) continue;
     spent.compute += task.duration;
     if (task.kind == TaskKind::update) spent.update += task.duration;
   }
-  spent.communication = communication_time(dag, steady);
-  // Gaps of the compute stream that end because a batch arrived; all others end with a bucket.
+  spent.communication = communication_time(dag, steady, stage);
+  // Gaps of the compute stream that end because a batch arrived, ranks of the sample were done, or another stage
+  // was; all others end with a bucket.
   const Seconds idle = std::max(Seconds{0}, steady.period - spent.compute);
   for (std::size_t i = 0; i < dag.tasks().size(); ++i) {
-    if (dag.tasks()[i].resource != Resource::compute || steady.binding[i] < 0) continue;
+    if (!computes(dag.tasks()[i]) || steady.binding[i] < 0) continue;
     const Dependency& binding = dag.into()[to_size(steady.binding[i])];
-    if (!is_input(dag.tasks()[to_size(binding.from)].kind)) continue;
-    Seconds otherwise;  // when the task could have started with its batch there
+    Seconds* gap = gap_of(dag.tasks()[to_size(binding.from)], stage, spent);
+    if (gap == nullptr) continue;
+    TimeSpent ignored;
+    Seconds otherwise;  // when the task could have started without it
     for (std::size_t e = dag.first_into()[i]; e < dag.first_into()[i + 1]; ++e) {
       const Dependency& d = dag.into()[e];
-      if (is_input(dag.tasks()[to_size(d.from)].kind)) continue;
+      if (gap_of(dag.tasks()[to_size(d.from)], stage, ignored) != nullptr) continue;
       otherwise = std::max(otherwise, d.lag > 0 ? steady.previous_finish[to_size(d.from)]
                                                 : steady.finish(dag, d.from));
     }
-    spent.input_wait += steady.start[i] - otherwise;
+    *gap += std::max(Seconds{0}, steady.start[i] - otherwise);
   }
   spent.input_wait = std::min(spent.input_wait, idle);
   spent.exposed_communication = idle - spent.input_wait;
   // What is left of subtracting sums of hundreds of tasks is rounding.
   if (spent.exposed_communication < 1e-12 * steady.period) spent.exposed_communication = Seconds{0};
+  spent.exchange = std::min(spent.exchange, spent.exposed_communication);
+  spent.bubble = std::min(spent.bubble, spent.exposed_communication - spent.exchange);
   return spent;
 }
 

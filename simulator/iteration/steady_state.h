@@ -29,15 +29,20 @@ struct SteadyIteration {
 // another. O(iterations x (tasks + dependencies)).
 [[nodiscard]] SteadyIteration steady_state(const IterationDag& dag, int most = 64);
 
-// Where an iteration's time went on the compute stream. compute + exposed_communication +
-// input_wait = the period.
+// Where an iteration's time went on the compute stream; of a pipeline, on that of the stage that computes
+// longest. compute + exposed_communication + input_wait = the period.
 struct TimeSpent {
   Seconds compute;                // forward, backward, update, and what K-FAC computes
   Seconds update;                 // the part of compute that is the update
   Seconds exposed_communication;  // the compute stream waits for gradients
   Seconds input_wait;             // the compute stream waits for a batch
   Seconds communication;          // a communication stream is busy
+  // Parts of exposed_communication, in a layout of several axes; the rest is of data parallelism.
+  Seconds exchange;  // the compute stream waits for ranks of the same sample
+  Seconds bubble;    // or for another stage
 };
+// The stage whose rank computes longest; 0 without a pipeline.
+[[nodiscard]] int busiest_stage(const IterationDag& dag);
 [[nodiscard]] TimeSpent time_spent(const IterationDag& dag, const SteadyIteration& steady);
 
 // A task on the critical path, `iteration` 0 for the steady one and -1, -2... for those before.

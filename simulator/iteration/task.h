@@ -23,6 +23,8 @@ struct Task {
   double times =
       1;           // passes of a layer that it stands for, each with an equal part of the duration
   Bytes moved{0};  // by a transfer: of a bucket whose all-reduce moves as much
+  int stage = 0;   // of a pipeline: whose rank runs it
+  bool is_whole_pass = false;  // a pass of all layers of a chunk, of which `index` is the first
 };
 
 // A part of a task that stands for work of several kinds or layers.

@@ -33,14 +33,13 @@ void take_nics(double share, RankGroup& group) {
     scale(*rate, group.nic_share);
 }
 
-// The profile with the group's share of each NIC, and without curves, which were measured in other groups.
+}  // namespace
+
 models::Profile with_nic_share(models::Profile profile, double share) {
   if (profile.nic_bandwidth) scale(*profile.nic_bandwidth, share);
   profile.curves.clear();
   return profile;
 }
-
-}  // namespace
 
 RankGroup shard_group(const models::Cluster& cluster, int shards, int ranks) {
   const int g = cluster.ranks_per_node;
@@ -112,6 +111,17 @@ Seconds GroupTimers::in_shards(int shards, models::Collective collective, Bytes 
 
 Seconds GroupTimers::in_replicas(int shards, models::Collective collective, Bytes bytes) {
   return time(group(replicas_, shards, true), collective, bytes);
+}
+
+Seconds GroupTimers::in_strided(int apart, int ranks, models::Collective collective, Bytes bytes) {
+  const auto found = strided_.find({apart, ranks});
+  Group& group = found != strided_.end()
+                     ? found->second
+                     : strided_
+                           .try_emplace({apart, ranks},
+                                        Group{replica_group(job_.cluster, apart, apart * ranks)})
+                           .first->second;
+  return time(group, collective, bytes);
 }
 
 std::string GroupTimers::described(int shards) {

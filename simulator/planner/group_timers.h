@@ -46,6 +46,9 @@ struct RankGroup {
 [[nodiscard]] RankGroup shard_group(const models::Cluster& cluster, int shards, int ranks);
 [[nodiscard]] RankGroup replica_group(const models::Cluster& cluster, int shards, int ranks);
 
+// The profile with this share of each NIC, and without curves, which were measured in other groups.
+[[nodiscard]] models::Profile with_nic_share(models::Profile profile, double share);
+
 class GroupTimers {
  public:
   explicit GroupTimers(const GroupJob& job) : job_(job) {}
@@ -54,6 +57,9 @@ class GroupTimers {
   // `bytes`; 0 in a group of one.
   [[nodiscard]] Seconds in_shards(int shards, models::Collective collective, Bytes bytes);
   [[nodiscard]] Seconds in_replicas(int shards, models::Collective collective, Bytes bytes);
+  // The same over `ranks` ranks, of which each is `apart` behind the one before.
+  [[nodiscard]] Seconds in_strided(int apart, int ranks, models::Collective collective,
+                                   Bytes bytes);
   // Whether NCCL's own model times what no curve does.
   [[nodiscard]] bool are_by_nccl() const { return job_.nccl != nullptr; }
   // A text that says what times them.
@@ -77,6 +83,7 @@ class GroupTimers {
   GroupJob job_;
   std::map<int, std::unique_ptr<Group>> shards_;    // by ranks of a group
   std::map<int, std::unique_ptr<Group>> replicas_;  // the same
+  std::map<std::pair<int, int>, Group> strided_;    // by their distance and their number
 };
 
 }  // namespace paceline::simulator

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "models/base/error.h"
 #include "models/plan/tuned.h"
 #include "simulator/cost/dispatch_cost.h"
 #include "simulator/engine/effort.h"
@@ -103,6 +104,8 @@ TuningJob tuning_job(const JobSettings& settings, std::optional<models::Overlap>
     job.clock_differs = "iterations overlap";
   else if (!job.planning.clock.is_even)
     job.clock_differs = "traffic slows layers unevenly";
+  else if (settings.request().layout != models::Layout{})
+    job.clock_differs = "ranks of a sample exchange activations";
   else if (at.engine.cost().transport)
     job.clock_differs = "ranks start buckets at their own times";
   job.period = [&](const models::Plan& plan) { return run_of(settings, plan, at).steady.period; };
@@ -112,6 +115,10 @@ TuningJob tuning_job(const JobSettings& settings, std::optional<models::Overlap>
 
 TunedPlan tune(const JobSettings& settings, const TuningRequest& request,
                std::optional<models::Overlap> overlap, PredictorSetting& at) {
+  const models::Layout& layout = settings.request().layout;
+  if (layout.pipeline > 1)
+    throw InputError({"--pipeline"}, "buckets are tuned for one stage",
+                     "leave it out, or let tune --layouts choose a layout");
   // A library runs one collective of a communicator at a time.
   const int streams = models::library_of(request.all_reduces)
                           ? 1
@@ -125,15 +132,19 @@ TunedPlan tune(const JobSettings& settings, const TuningRequest& request,
       return plan.streams == 1 ? hidden : hidden + request.unhidden * (period(in_order) - hidden);
     };
   }
-  return tune(job, request);
+  TunedPlan tuned = tune(job, request);
+  tuned.plan.layout = layout;
+  return tuned;
 }
 
 models::Plan plan_of(JobSettings& settings, const models::Strategy& strategy,
                      const models::Thresholds& thresholds) {
   const PredictionRequest& request = settings.request();
   PredictorSetting& at = settings.at(strategy, request.ranks, Bound::stated);
-  return make_timed_plan(strategy, request.network, request.ranks, request.wire, thresholds,
-                         request.overlap, at.compute, at.planner());
+  models::Plan plan = make_timed_plan(strategy, request.network, request.ranks, request.wire,
+                                      thresholds, request.overlap, at.compute, at.planner());
+  plan.layout = request.layout;
+  return plan;
 }
 
 // Thresholds that the user named for p ranks are not used on p0. Where they are bad for p0, they
@@ -164,6 +175,7 @@ models::Plan baseline_plan(JobSettings& settings, const models::Strategy& strate
   models::Plan baseline = make_timed_plan(strategy, request.network, p0, plan.wire, chosen,
                                           plan.overlap, at.compute, at.planner());
   baseline.overlap = plan.overlap;
+  baseline.layout = plan.layout;
   return baseline;
 }
 

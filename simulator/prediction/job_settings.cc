@@ -99,7 +99,9 @@ void check(const PredictionRequest& request) {
 }
 
 JobSettings::JobSettings(const PredictionRequest& request)
-    : request_(request), schedules_(std::make_shared<PreparedSchedules>()) {
+    : mesh_(request.layout == models::Layout{} ? nullptr : std::make_unique<const Mesh>(request)),
+      request_(mesh_ ? mesh_->of_group() : request),
+      schedules_(std::make_shared<PreparedSchedules>()) {
   check(request);
 }
 
@@ -107,14 +109,25 @@ PredictorSetting& JobSettings::at(int ranks, Bound bound) {
   for (const auto& known : settings_) {
     if (known->ranks == ranks && known->bound == bound) return *known;
   }
-  const ComputeRequest request{request_.network,   request_.cluster.device,   request_.profile,
-                               request_.precision, request_.batch_per_rank,   ranks,
-                               effects(),          request_.optimizer_states, request_.recompute};
+  const ComputeRequest request{request_.network,
+                               request_.cluster.device,
+                               request_.profile,
+                               request_.precision,
+                               request_.batch_per_rank,
+                               ranks,
+                               effects(),
+                               request_.optimizer_states,
+                               request_.recompute,
+                               mesh_ ? &mesh_->whole().network : nullptr};
   const CommunicationCost cost =
       communication_cost(request_.cluster, request_.profile, bound, ranks);
-  const ComputeTimes alone =
-      accumulated(compute_times(request, request_.compute_is_exact ? Bound::stated : bound),
-                  request_.accumulate);
+  const Seconds launch = effects() != nullptr ? effects()->collective_launch.value : Seconds{0};
+  ComputeTimes alone = compute_times(request, request_.compute_is_exact ? Bound::stated : bound);
+  if (mesh_)
+    alone.layout = mesh_->times(alone.layers, ranks, launch,
+                                sums_by_nccl(request_.cluster.device) ? &tables() : nullptr, bound);
+  // The stages of a pipeline take batches in turns.
+  if (!alone.layout.is_pipeline()) alone = accumulated(std::move(alone), request_.accumulate);
   const std::int64_t most_messages = request_.time_budget != TimeBudget::unlimited
                                          ? most_prepared_in_time
                                          : most_prepared_messages;
@@ -123,7 +136,7 @@ PredictorSetting& JobSettings::at(int ranks, Bound bound) {
       bound,
       alone,
       slowest(alone, cost, ranks),
-      effects() != nullptr ? effects()->collective_launch.value : Seconds{0},
+      launch,
       request_.compute_is_exact ? InputTimes{} : input_times(request_, ranks, bound),
       effective_memory_bandwidth(request_.cluster.device, bound),
       CollectiveTimer(cost, EngineKind::step, most_messages, schedules_),
@@ -183,11 +196,11 @@ std::optional<models::Effects> JobSettings::effects_of_ranks() const {
 
 ComputeTimes JobSettings::slowest(const ComputeTimes& alone, const CommunicationCost& cost,
                                   int ranks) const {
-  if (ranks == 1) return alone;
+  const int all = all_ranks(ranks);
+  if (all == 1) return alone;
   const std::optional<models::Effects> effects = effects_of_ranks();
   const double waiting =
-      effects ? waiting_factor(stated_losses(*effects), {ranks, request_.cluster.ranks_per_node})
-              : 1;
+      effects ? waiting_factor(stated_losses(*effects), {all, whole().cluster.ranks_per_node}) : 1;
   return slowed(alone, waiting, interference(alone, cost, ranks), ranks);
 }
 

@@ -12,6 +12,7 @@
 #include "models/plan/strategy.h"
 #include "simulator/cost/losses.h"
 #include "simulator/cost/nccl_tables.h"
+#include "simulator/prediction/mesh.h"
 #include "simulator/prediction/prediction_request.h"
 #include "simulator/prediction/predictor_setting.h"
 
@@ -31,7 +32,12 @@ class JobSettings {
   // Keeps references to the request's network, cluster and profile. Throws as check() does.
   explicit JobSettings(const PredictionRequest& request);
 
+  // That of a data-parallel group, where the ranks form a mesh (mesh.h).
   [[nodiscard]] const PredictionRequest& request() const { return request_; }
+  // As it was asked, of all ranks.
+  [[nodiscard]] const PredictionRequest& whole() const { return mesh_ ? mesh_->whole() : request_; }
+  // All ranks of a job of so many ranks of a data-parallel group.
+  [[nodiscard]] int all_ranks(int ranks) const { return mesh_ ? mesh_->all_ranks(ranks) : ranks; }
   // Takes the place of the request's thresholds from now on. What was prepared is kept.
   void take(const ThresholdRequest& thresholds) { request_.thresholds = thresholds; }
 
@@ -57,7 +63,8 @@ class JobSettings {
                                               const CommunicationCost& cost, int ranks) const;
   // The samples of a rank in an iteration, which may have several batches.
   [[nodiscard]] double samples_per_rank() const {
-    return static_cast<double>(request_.batch_per_rank) * request_.accumulate;
+    return static_cast<double>(request_.batch_per_rank) * request_.accumulate /
+           request_.layout.context;
   }
 
  private:
@@ -69,6 +76,7 @@ class JobSettings {
   [[nodiscard]] ComputeTimes slowest(const ComputeTimes& alone, const CommunicationCost& cost,
                                      int ranks) const;
 
+  std::unique_ptr<const Mesh> mesh_;  // null where ranks are data-parallel alone
   PredictionRequest request_;
   std::vector<std::unique_ptr<PredictorSetting>> settings_;
   std::shared_ptr<PreparedSchedules> schedules_;

@@ -56,10 +56,8 @@ Seconds iteration_with(const Profile& profile, const PredictionRequest& request,
   return Predictor(with).iteration(strategy);
 }
 
-// Samples of all ranks in an iteration.
 double samples_in(const PredictionRequest& request) {
-  return static_cast<double>(request.ranks) * static_cast<double>(request.batch_per_rank) *
-         static_cast<double>(request.accumulate);
+  return request.samples(request.ranks);
 }
 
 InputError too_fast(const PredictionRequest& request, const models::Strategy& strategy,

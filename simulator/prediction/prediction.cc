@@ -135,7 +135,7 @@ StrategyPrediction Predictor::predict(models::Plan plan, std::optional<ChosenThr
   }
   prediction.throughput =
       static_cast<double>(request.ranks) * settings_.samples_per_rank() / period;
-  prediction.utilization = utilization(request, prediction.throughput);
+  prediction.utilization = utilization(settings_.whole(), prediction.throughput);
   // Each rank has the same batch on p as on p0, so that throughputs are as the iteration times.
   const models::Plan baseline_plan = simulator::baseline_plan(settings_, strategy, plan, p0);
   const Seconds baseline = baseline_plan == plan ? period
@@ -143,7 +143,8 @@ StrategyPrediction Predictor::predict(models::Plan plan, std::optional<ChosenThr
                                                           settings_.at(strategy, p0, Bound::stated))
                                                        .steady.period;
   prediction.efficiency = baseline / period;
-  prediction.baseline_ranks = p0;
+  // Ranks of one context share their samples.
+  prediction.baseline_ranks = settings_.all_ranks(p0);
   prediction.critical_path =
       path_shares(at_stated.dag, critical_path(at_stated.dag, at_stated.steady));
   prediction.by_library_model = strategy.sharded() != nullptr
@@ -167,7 +168,7 @@ StrategyPrediction Predictor::predict(models::Plan plan, std::optional<ChosenThr
     prediction.stragglers->efficiency =
         counted * (baseline / prediction.stragglers->iteration.mean);
   }
-  const MemoryRequest memory = memory_request(request.network, plan, request);
+  const MemoryRequest memory = memory_request(settings_.whole().network, plan, request);
   const Bytes capacity = request.cluster.device.memory.value;
   prediction.memory = device_memory(memory);
   prediction.fits = prediction.memory.total() <= capacity;

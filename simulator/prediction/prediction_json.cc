@@ -205,6 +205,35 @@ const Document<StragglerPrediction>& straggler_document() {
   return document;
 }
 
+bool has_layout(const Row& row) {
+  return row.plan.layout != models::Layout{};
+}
+
+const Document<Row>& layout_document() {
+  static const auto document =
+      Document<Row>()
+          .add(
+              "tensor", [](const Row& row) { return row.plan.layout.tensor; }, at_least(1))
+          .add("sequence_parallel",
+               [](const Row& row) { return row.plan.layout.sequence_parallel; })
+          .add(
+              "context", [](const Row& row) { return row.plan.layout.context; }, at_least(1))
+          .add(
+              "pipeline", [](const Row& row) { return row.plan.layout.pipeline; }, at_least(1))
+          .add(
+              "chunks", [](const Row& row) { return row.plan.layout.chunks; }, at_least(1))
+          .add("schedule",
+               [](const Row& row) {
+                 return std::string(name_in(models::pipeline_schedules, row.plan.layout.schedule));
+               })
+          .add(
+              "data", [](const Row& row) { return row.plan.ranks / row.plan.layout.context; },
+              at_least(1))
+          .add("exposed_exchange_s", [](const Row& row) { return row.spent.exchange; })
+          .add("bubble_s", [](const Row& row) { return row.spent.bubble; });
+  return document;
+}
+
 }  // namespace
 
 const Document<StrategyPrediction>& prediction_document() {
@@ -222,6 +251,9 @@ const Document<StrategyPrediction>& prediction_document() {
                [](const Row& row) { return row.spent.exposed_communication; })
           .add("input_wait_s", [](const Row& row) { return row.spent.input_wait; })
           .add("communication_s", [](const Row& row) { return row.spent.communication; })
+          .add_if_any(
+              "layout", [](const Row& row) { return has_layout(row) ? &row : nullptr; },
+              layout_document())
           .add("critical_path", std::identity(), critical_path_document())
           .add(
               "buckets", [](const Row& row) { return row.plan.buckets.size(); }, at_least(1))

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "models/base/precision.h"
+#include "models/layout/layout.h"
 #include "models/network/recompute.h"
 #include "models/plan/plan.h"
 #include "simulator/cost/device_memory.h"
@@ -28,6 +29,7 @@ struct PredictionOptions {
   models::Precision precision = models::Precision::mixed;
   std::optional<int> optimizer_states = {};  // as in MemoryRequest
   models::Recompute recompute = models::Recompute::none;
+  models::Layout layout = {};  // of the ranks; a batch is then that of the ranks of a sample
   ThresholdRequest thresholds = {};
   // Takes the place of wait-free overlap, in strategies that have it.
   std::optional<models::Overlap> overlap = {};
@@ -39,15 +41,24 @@ struct PredictionOptions {
   // p0, the number of ranks that efficiencies are against, from 1 to the number of ranks; by default
   // simulator::baseline_ranks(). Give the same to all predictions that are compared.
   std::optional<int> baseline_ranks = {};
+
+  // Samples of an iteration of this many ranks.
+  [[nodiscard]] double samples(int ranks) const {
+    return static_cast<double>(ranks / layout.ranks_of_sample()) * batch_per_rank * accumulate;
+  }
 };
 
 // The memory of a rank that runs a plan of the network with these options. Keeps references to both.
 [[nodiscard]] inline MemoryRequest memory_request(const models::NetworkWork& network,
                                                   const models::Plan& plan,
                                                   const PredictionOptions& options) {
-  return {
-      network,          plan, options.precision, options.batch_per_rank, options.optimizer_states,
-      options.recompute};
+  return {network,
+          plan,
+          options.precision,
+          options.batch_per_rank,
+          options.optimizer_states,
+          options.recompute,
+          options.accumulate};
 }
 
 }  // namespace paceline::simulator

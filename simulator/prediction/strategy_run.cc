@@ -22,8 +22,8 @@ StrategyRun run_of(const JobSettings& job, models::Plan plan, PredictorSetting& 
     IterationDag dag(request.network, plan, compute, buckets, at.input);
     return timer.timed(std::move(dag));
   };
-  const ComputeTimes compute =
-      model_of(plan).with_tasks(plan_at(job, plan, method, at), at.compute);
+  ComputeTimes compute = model_of(plan).with_tasks(plan_at(job, plan, method, at), at.compute);
+  compute.layout.passes = compute.layers;
   TimedIteration iteration{timed_with(compute), {}};
   iteration.steady = steady_state(iteration.dag);
   const bool slows =

@@ -72,22 +72,30 @@ auto with_uncertain(JobSettings& settings, const StrategyRun& stated, const Time
       times.push_back(model.on_stream(bucket, alone) - setting_at(Bound::stated).launch);
     return times;
   };
-  const auto totals_at = [&](Bound bound) { return totals(model.times(at_bound(bound))); };
+  const bool is_mesh = stated.plan.layout != models::Layout{};
+  // What ranks of a sample exchange is one bucket more, which takes nothing of computation.
+  const auto totals_at = [&](Bound bound) {
+    std::vector<Seconds> times =
+        totals(bound == Bound::stated ? stated.buckets : model.times(at_bound(bound)));
+    if (is_mesh) times.push_back(setting_at(bound).alone.layout.communication());
+    return times;
+  };
   std::vector<Bytes> moved;
   for (const models::Bucket& bucket : stated.plan.buckets)
     moved.push_back(model.moved(at_bound(Bound::stated), bucket));
+  if (is_mesh) moved.emplace_back(0);
   const IterationSketch sketch = model.sketch(at_bound(Bound::stated), alone, stated.buckets);
   const models::Effects effects = *settings.effects_of_ranks();
   const models::Device& device = request.cluster.device;
   return use(UncertainIteration{
       .sketch = sketch,
-      .buckets = {totals(stated.buckets), totals_at(Bound::fast), totals_at(Bound::slow)},
+      .buckets = {totals_at(Bound::stated), totals_at(Bound::fast), totals_at(Bound::slow)},
       .fast_compute = alone_at(Bound::fast).total() / alone.total(),
       .slow_compute = alone_at(Bound::slow).total() / alone.total(),
       .effects = effects,
-      .ranks = request.ranks,
+      .ranks = settings.all_ranks(request.ranks),
       .calibrated_ranks = alone.calibrated_ranks,
-      .ranks_per_node = request.cluster.ranks_per_node,
+      .ranks_per_node = settings.whole().cluster.ranks_per_node,
       .multiprocessors = device.multiprocessors.value_or(0),
       .memory = device.memory_bandwidth.value,
       .moved = moved,

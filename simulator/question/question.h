@@ -70,6 +70,8 @@ struct Question : PredictionOptions {
   AskedStrategies strategies;
   std::string plan;  // a file; in place of strategies and thresholds
   std::optional<std::int64_t> sequence;
+  std::optional<std::int64_t>
+      global_batch;  // samples of an iteration; it takes the place of `accumulate`
   std::vector<models::WireType> wires;  // none: the precision's own
   StatedCompute compute;
   std::optional<double> compute_efficiency;  // in place of the device's
@@ -80,8 +82,13 @@ struct Question : PredictionOptions {
   StragglerTexts stragglers;
 };
 
+// The question with the batches of an iteration in place of its global batch, at one number of ranks. Throws
+// InputError where that is no multiple of a batch of all ranks.
+[[nodiscard]] Question with_batches(Question question, int ranks);
+
 // What the question asks of a network on a cluster with a profile, which may be null, at one number of
-// ranks and with one wire type. The request refers to the network, the cluster and the profile.
+// ranks and with one wire type. The request refers to the network, the cluster and the profile. Throws
+// InputError where a global batch is no multiple of a batch of all ranks.
 [[nodiscard]] PredictionRequest request_for(const Question& question,
                                             const models::NetworkWork& network, Bytes stored_sample,
                                             const models::Cluster& cluster,

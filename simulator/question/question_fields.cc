@@ -73,6 +73,21 @@ Field<Question> flag_field(FieldLabel label, bool Question::*member) {
       label, member, +[](const std::string&) { return true; });
 }
 
+Field<Question> layout_field(std::string_view name, std::string_view takes, std::string_view help,
+                             int models::Layout::*member) {
+  return {{.name = name,
+           .takes = takes,
+           .otherwise = "1",
+           .group = layout_group,
+           .help = help,
+           .python = "int"},
+          [member](Question& question, const std::string& text) {
+            question.layout.*member =
+                static_cast<int>(parse_count(text, 1, models::most_of_an_axis));
+          },
+          [member](const Question& question) { return question.layout.*member > 1; }};
+}
+
 template <class T, T (*from_name)(std::string_view)>
 T by_name(const std::string& text) {
   return from_name(text);
@@ -163,6 +178,19 @@ Fields job_fields() {
           +[](const std::string& text) {
             return value_named(models::recomputes, "recomputation", text);
           }),
+      field<Question>(
+          {.name = "global-batch",
+           .takes = "N",
+           .group = job_group,
+           .help =
+               "Samples of all ranks in an iteration, in place of --accumulate: as many batches "
+               "of --batch as it takes",
+           .python = "int",
+           .is_expert = true},
+          &Question::global_batch,
+          +[](const std::string& text) {
+            return std::optional(parse_count(text, 1, std::int64_t{1} << 40));
+          }),
       {{.name = "strategy",
         .takes = "NAME,...",
         .group = job_group,
@@ -213,6 +241,47 @@ Fields job_fields() {
                    "fp16 for mixed precision, else fp32",
            .python = "Texts"},
           &Question::wires, read_wires),
+  };
+}
+
+Fields layout_fields() {
+  return {
+      layout_field("tensor", "T",
+                   "Ranks that share the weights of layers (tensor parallelism), neighbours inside "
+                   "a node where they fit; --batch is then that of the ranks of a sample",
+                   &models::Layout::tensor),
+      {{.name = "no-sequence-parallel",
+        .group = layout_group,
+        .help = "Keep norms and residuals whole on the ranks of --tensor, and sum by all-reduces",
+        .python = "bool",
+        .is_expert = true},
+       [](Question& question, const std::string&) { question.layout.sequence_parallel = false; },
+       [](const Question& question) { return !question.layout.sequence_parallel; }},
+      layout_field("context", "C",
+                   "Ranks that share the elements of a sequence (context parallelism); keys and "
+                   "values travel around them",
+                   &models::Layout::context),
+      layout_field(
+          "pipeline", "P",
+          "Stages that the blocks of the network are cut into; the batches of --accumulate "
+          "go through them one behind the other",
+          &models::Layout::pipeline),
+      layout_field("chunks", "V",
+                   "Parts of the network that each stage of --pipeline has (interleaved stages)",
+                   &models::Layout::chunks),
+      {{.name = "pipeline-schedule",
+        .takes = "1f1b|gpipe",
+        .otherwise = "1f1b",
+        .group = layout_group,
+        .help = "Order of a stage's passes: forward and backward in turn, or all forward passes "
+                "first",
+        .is_expert = true},
+       [](Question& question, const std::string& text) {
+         question.layout.schedule = value_named(models::pipeline_schedules, "schedule", text);
+       },
+       [](const Question& question) {
+         return question.layout.schedule != models::Layout{}.schedule;
+       }},
   };
 }
 
@@ -475,7 +544,7 @@ std::span<const Field<StragglerTexts>> straggler_fields() {
 std::span<const Field<Question>> question_fields() {
   static const Fields fields = [] {
     Fields all = job_fields();
-    for (const Fields& more : {travel_fields(), computation_fields()})
+    for (const Fields& more : {layout_fields(), travel_fields(), computation_fields()})
       all.insert(all.end(), more.begin(), more.end());
     for (const Field<StragglerTexts>& field : straggler_fields())
       all.push_back(field_of_part(field, &Question::stragglers));
@@ -502,6 +571,8 @@ std::vector<std::string_view> names_of_groups(std::initializer_list<std::string_
 std::vector<std::string> options_beside_plan(const Question& question) {
   std::vector<std::string_view> replaced = {"strategy", "wire", "others", "overlap"};
   for (const ThresholdField& field : threshold_fields()) replaced.push_back(field.name);
+  const std::vector<std::string_view> of_layout = names_of_groups({layout_group});
+  replaced.insert(replaced.end(), of_layout.begin(), of_layout.end());
   std::vector<std::string> given;
   for (const std::string_view name : replaced)
     if (question_field(name).is_given(question)) given.push_back(question_field(name).option());

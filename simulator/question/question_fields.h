@@ -15,6 +15,7 @@ namespace paceline::simulator {
 
 // Groups of help, in the order of the table; those of thresholds are in threshold_fields.h.
 inline constexpr std::string_view job_group = "Job";
+inline constexpr std::string_view layout_group = "Layout of the ranks";
 inline constexpr std::string_view precision_group = "Precision";
 inline constexpr std::string_view computation_group = "What computation takes";
 inline constexpr std::string_view engine_group = "Engines";

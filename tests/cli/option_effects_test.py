@@ -26,6 +26,7 @@ ECHO = {"given_thresholds", "partly_taken", "thresholds", "overlap", "engine", "
         "plans_evaluated", "asked", "source", "compute_source", "timed_by", "stragglers", "chunk_counts", "seed"}
 
 FUSED = ("--strategy", "fused-ring")
+LANGUAGE = ("--model", "gpt2-small", "--batch", "2")
 # Options of a job, each with two values (None: left out) and what stands beside them.
 JOB = {
     "--model": (("alexnet", "resnet50"), ()),
@@ -35,6 +36,13 @@ JOB = {
     "--batch": (("16", "32"), ()),
     "--accumulate": (("1", "4"), ()),
     "--recompute": (("none", "full"), ()),
+    "--global-batch": (("1024", "2048"), ()),
+    "--tensor": (("1", "2"), LANGUAGE),
+    "--no-sequence-parallel": ((None, ""), (*LANGUAGE, "--tensor", "2")),
+    "--context": (("1", "2"), LANGUAGE),
+    "--pipeline": (("1", "2"), LANGUAGE),
+    "--chunks": (("1", "2"), (*LANGUAGE, "--pipeline", "2", "--accumulate", "4")),
+    "--pipeline-schedule": (("1f1b", "gpipe"), (*LANGUAGE, "--pipeline", "2", "--accumulate", "4")),
     "--reshard-after-forward": (("yes", "no"), ("--strategy", "fsdp")),
     "--placement": (("node-major", "round-robin"), ("--strategy", "ring")),
     "--nic": ((None, "10 Gbit/s"), ()),
@@ -116,6 +124,8 @@ COMMANDS = {
         "--measured": (("8=1000images/s", "8=2000images/s"), ())}),
     "tune": ((*SMALL, "--ranks", "16", *FUSED, "--time-limit", "0 s"), JOB | {
         "--host-copies": (None, ()),  # a tuned plan does not go through the host
+        # Buckets are tuned for one stage; layouts_test.py holds the search over layouts.
+        "--pipeline": (None, ()), "--chunks": (None, ()), "--pipeline-schedule": (None, ()), "--layouts": (None, ()),
         "--all-reduce": (("ring", "halving-doubling"), ("--strategy", "ring")),
         "--runtime": (("ddp", "paceline"), ("--strategy", "all")),
         "--why": ((None, ""), ("--time-limit", "60 s", "--engine", "step")),
@@ -124,7 +134,8 @@ COMMANDS = {
         "--spread": (("normal:0.1", "normal:0.3"), ("--robust",)),
         "--slow-rank": (("3=1.5", "3=2"), ("--robust",)),
         "--seed": (("1", "2"), ("--robust",))}),
-    "cost": ((*SMALL, "--ranks", "16", *FUSED), JOB | RUN),
+    # Both orders of a stage's passes take the same time, and memory is not part of the answer.
+    "cost": ((*SMALL, "--ranks", "16", *FUSED), JOB | RUN | {"--pipeline-schedule": (None, ())}),
     "plan-capacity": ((*SMALL, *FUSED), JOB | RUN | {
         "--nodes": (("1", "2"), ()),
         "--ranks": (("8", "16"), ()),
@@ -135,6 +146,7 @@ COMMANDS = {
         "--efficiency": ((None, "90%"), ()),
         "--cautious": ((None, ""), ("--samples", "51200", "--within", "9s", *PRICED))}),
     "show plan": ((*SMALL, "--ranks", "16", *FUSED), JOB | {
+        "--pipeline-schedule": (None, ()),
         "--why": ((None, ""), ("--engine", "step"))}),
     "time": (("ring", "--cluster", "jizhi-p40", "--ranks", "16", "--size", "1MiB"), {
         "--ranks": (("8", "16"), ()),

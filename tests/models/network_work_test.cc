@@ -247,5 +247,25 @@ TEST(Zoo, EachNetworkEndsInItsLossAndStatesItsInput) {
   }
 }
 
+// The same as the network itself has for the other length, but for what is rounded.
+TEST(Work, ScalesToAnotherLength) {
+  for (const char* name : {"llama-3-8b", "mistral-7b"}) {
+    const Network network = zoo_network(name);
+    const std::int64_t own = network.input().height;
+    const NetworkWork longer = work(network.with_sequence(2 * own));
+    const NetworkWork scaled = scaled_to(work(network), 2 * own);
+    ASSERT_EQ(scaled.sequence, longer.sequence);
+    for (std::size_t i = 0; i < longer.layers.size(); ++i) {
+      EXPECT_EQ(scaled.layers[i].stored, longer.layers[i].stored) << longer.layers[i].name;
+      EXPECT_EQ(scaled.layers[i].forward_read, longer.layers[i].forward_read);
+      EXPECT_EQ(scaled.layers[i].square_flops, longer.layers[i].square_flops);
+      EXPECT_NEAR(
+          static_cast<double>(scaled.layers[i].forward_flops) /
+              static_cast<double>(std::max<std::int64_t>(1, longer.layers[i].forward_flops)),
+          longer.layers[i].forward_flops > 0 ? 1.0 : 0.0, 0.15);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace paceline::models

@@ -23,7 +23,7 @@ PARAMETERS = {"compare": {"plan", "what_if"}, "plan-capacity": {"model", "cluste
 
 # What the command prints or writes for people.
 OF_THE_COMMAND_ALONE = {"--help", "--json", "--csv", "--markdown", "--json-out", "--csv-out", "--markdown-out", "--provenance", "--wide", "--top",
-                        "--timeline", "--plan-out", "--html", "--merged", "--layers", "--fail-below", "--fail-slower", "--force", "--plot"}
+                        "--timeline", "--plan-out", "--html", "--merged", "--layers", "--layouts", "--fail-below", "--fail-slower", "--force", "--plot"}
 
 
 @pytest.mark.parametrize("command", SETTINGS)

@@ -22,6 +22,13 @@ const std::map<std::string_view, std::string> values = {{"model", "resnet50,vgg1
                                                         {"nic", "100 Gbit/s"},
                                                         {"batch", "32"},
                                                         {"accumulate", "2"},
+                                                        {"global-batch", "4096"},
+                                                        {"tensor", "4"},
+                                                        {"no-sequence-parallel", ""},
+                                                        {"context", "2"},
+                                                        {"pipeline", "4"},
+                                                        {"chunks", "2"},
+                                                        {"pipeline-schedule", "gpipe"},
                                                         {"strategy", "ring,fused-ring"},
                                                         {"sequence", "128"},
                                                         {"precision", "fp32"},
@@ -147,7 +154,8 @@ TEST(QuestionFields, WhatAPlanTakesThePlaceOfIsItsTravel) {
   Question question;
   for (const auto& [name, text] : values) read_field(question_field(name), text, question);
   const std::vector<std::string> replaced = options_beside_plan(question);
-  EXPECT_EQ(replaced.size(), 4 + threshold_fields().size());
+  EXPECT_EQ(replaced.size(),
+            4 + threshold_fields().size() + names_of_groups({layout_group}).size());
   EXPECT_EQ(replaced.front(), "--strategy");
   EXPECT_TRUE(options_beside_plan({}).empty());
 }
@@ -155,6 +163,9 @@ TEST(QuestionFields, WhatAPlanTakesThePlaceOfIsItsTravel) {
 TEST(Question, AsksWhatItsRequestSays) {
   Question question;
   for (const auto& [name, text] : values) read_field(question_field(name), text, question);
+  EXPECT_EQ(test::error_of([&] { (void)with_batches(question, 16); }).substr(0, 14),
+            "--global-batch");  // beside --accumulate
+  question.global_batch.reset();
   const models::NetworkWork network = models::work(models::zoo_network("alexnet"));
   const models::Cluster cluster = models::catalog_cluster("jizhi-p40");
   const PredictionRequest request =

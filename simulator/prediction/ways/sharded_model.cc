@@ -1,9 +1,6 @@
 // Sharded plans, whose collectives stand among the passes. Tests: tests/simulator/sharded_test.cc.
-#include <array>
 #include <utility>
 
-#include "simulator/iteration/dag.h"
-#include "simulator/iteration/steady_state.h"
 #include "simulator/prediction/predictor_setting.h"
 #include "simulator/prediction/ways/way_model.h"
 
@@ -14,15 +11,6 @@ using models::Collective;
 
 const models::ShardUse& use_of(const models::Plan& plan) {
   return *plan.uses<models::ShardUse>();
-}
-
-// The buckets with all communication this many times as long.
-std::vector<BucketTimes> with_communication(std::vector<BucketTimes> buckets, double factor) {
-  for (BucketTimes& bucket : buckets) {
-    auto& times = std::get<ShardTimes>(bucket.by_way);
-    for (Seconds* part : {&times.gather, &times.reduce, &times.all_reduce}) *part *= factor;
-  }
-  return buckets;
 }
 
 class ShardedModel : public WayModel {
@@ -72,16 +60,12 @@ class ShardedModel : public WayModel {
 
   [[nodiscard]] IterationSketch sketch(const PlanAt& at, const ComputeTimes& alone,
                                        const std::vector<BucketTimes>& buckets) const override {
-    constexpr std::array factors = {0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 6.0};
-    std::vector<IterationSketch::PeriodAt> periods;
-    for (const double factor : factors) {
-      const IterationDag dag(at.network, at.plan, alone, with_communication(buckets, factor),
-                             at.setting.input);
-      periods.push_back({factor, steady_state(dag).period});
-    }
-    Seconds communication;
-    for (const BucketTimes& bucket : buckets) communication += on_stream(bucket, alone);
-    return {std::move(periods), alone.total(), communication};
+    return sketch_by_curve(at, alone, buckets);
+  }
+
+  void scale_communication(BucketTimes& bucket, double factor) const override {
+    auto& times = std::get<ShardTimes>(bucket.by_way);
+    for (Seconds* part : {&times.gather, &times.reduce, &times.all_reduce}) *part *= factor;
   }
 
   [[nodiscard]] Bytes moved(const PlanAt& at, const models::Bucket& bucket) const override {

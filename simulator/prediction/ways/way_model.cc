@@ -6,6 +6,8 @@
 
 #include "models/base/to_size.h"
 #include "simulator/cost/dispatch_cost.h"
+#include "simulator/iteration/dag.h"
+#include "simulator/iteration/steady_state.h"
 #include "simulator/prediction/predictor_setting.h"
 
 namespace paceline::simulator {
@@ -50,8 +52,31 @@ ComputeTimes WayModel::alone(const PlanAt& at) const {
 }
 
 IterationSketch WayModel::sketch(const PlanAt& at, const ComputeTimes& alone,
-                                 const std::vector<BucketTimes>& /*buckets*/) const {
+                                 const std::vector<BucketTimes>& buckets) const {
+  if (at.plan.layout != models::Layout{}) return sketch_by_curve(at, alone, buckets);
   return {at.network, at.plan, alone};
+}
+
+IterationSketch WayModel::sketch_by_curve(const PlanAt& at, const ComputeTimes& alone,
+                                          const std::vector<BucketTimes>& buckets) const {
+  constexpr std::array factors = {0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 6.0};
+  std::vector<IterationSketch::PeriodAt> periods;
+  for (const double factor : factors) {
+    ComputeTimes compute = alone;
+    compute.layout = with_communication(alone.layout, factor);
+    compute.layout.passes = compute.layers;
+    std::vector<BucketTimes> sent = buckets;
+    for (BucketTimes& bucket : sent) scale_communication(bucket, factor);
+    const IterationDag dag(at.network, at.plan, compute, sent, at.setting.input);
+    periods.push_back({factor, steady_state(dag).period});
+  }
+  Seconds communication = alone.layout.communication();
+  for (const BucketTimes& bucket : buckets) communication += on_stream(bucket, alone);
+  return {std::move(periods), alone.total(), communication};
+}
+
+void WayModel::scale_communication(BucketTimes& bucket, double factor) const {
+  bucket.all_reduce *= factor;
 }
 
 Bytes WayModel::moved(const PlanAt& at, const models::Bucket& bucket) const {

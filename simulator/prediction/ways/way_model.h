@@ -55,12 +55,17 @@ class WayModel {
   // The sketch that gives the iteration time in sampled states, with these compute times and buckets.
   [[nodiscard]] virtual IterationSketch sketch(const PlanAt& at, const ComputeTimes& alone,
                                                const std::vector<BucketTimes>& buckets) const;
+  // Makes what a bucket sends this many times as long.
+  virtual void scale_communication(BucketTimes& bucket, double factor) const;
   // The bytes of an all-reduce that moves as much as a bucket does in an iteration.
   [[nodiscard]] virtual Bytes moved(const PlanAt& at, const models::Bucket& bucket) const;
   // Copies into `asked` the thresholds of the plan that hold for the job on any number of ranks.
   virtual void name_thresholds(const models::Plan& plan, ThresholdRequest& asked) const;
 
  protected:
+  // A sketch by periods of the DAG, for iterations with communication between passes.
+  [[nodiscard]] IterationSketch sketch_by_curve(const PlanAt& at, const ComputeTimes& alone,
+                                                const std::vector<BucketTimes>& buckets) const;
   // Sets the times between packing and unpacking, on more than one rank.
   virtual void set_transfer(const PlanAt& at, const models::Bucket& bucket,
                             const BucketTimer& timer, BucketTimes& times) const;

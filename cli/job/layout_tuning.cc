@@ -1,0 +1,159 @@
+// Tests: tests/cli/layouts_test.py.
+#include "cli/job/layout_tuning.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "cli/job/prediction_json.h"
+#include "models/base/parse_units.h"
+#include "simulator/prediction/prediction_json.h"
+
+namespace paceline::job {
+namespace {
+
+using simulator::LayoutChoice;
+
+// A choice that a layout makes, in words: "tensor 8".
+struct Dimension {
+  std::string_view name;
+  std::string (*value)(const LayoutChoice& choice);
+};
+
+const std::array<Dimension, 5>& dimensions() {
+  static const std::array<Dimension, 5> all = {
+      {{"tensor",
+        [](const LayoutChoice& choice) {
+          return fmt::format("tensor {}", choice.options.layout.tensor);
+        }},
+       {"pipeline",
+        [](const LayoutChoice& choice) {
+          const models::Layout& layout = choice.options.layout;
+          return fmt::format("pipeline {}{}", layout.pipeline,
+                             layout.chunks > 1 ? fmt::format(" x {}", layout.chunks) : "");
+        }},
+       {"strategy", [](const LayoutChoice& choice) { return std::string(choice.strategy->name); }},
+       {"batch",
+        [](const LayoutChoice& choice) {
+          return fmt::format("batch {}", choice.options.batch_per_rank);
+        }},
+       {"recompute", [](const LayoutChoice& choice) {
+          return fmt::format("recompute {}", name(choice.options.recompute));
+        }}}};
+  return all;
+}
+
+// The best that differs from `best` in the dimension, whatever else differs with it.
+template <class Choices>
+const LayoutChoice* best_other(const Choices& choices, const LayoutChoice& best,
+                               const Dimension& dimension) {
+  const auto found = std::ranges::find_if(choices, [&](const LayoutChoice& choice) {
+    return dimension.value(choice) != dimension.value(best);
+  });
+  return found == choices.end() ? nullptr : &*found;
+}
+
+std::string all_words(const LayoutChoice& choice) {
+  std::string text;
+  for (const Dimension& dimension : dimensions())
+    text += (text.empty() ? "" : ", ") + dimension.value(choice);
+  return text;
+}
+
+std::vector<std::string> reasons(const simulator::FoundLayouts& found, Bytes capacity) {
+  const LayoutChoice& best = found.timed.front();
+  std::vector<std::string> why;
+  for (const Dimension& dimension : dimensions()) {
+    std::string line = dimension.value(best) + ": ";
+    if (const LayoutChoice* other = best_other(found.timed, best, dimension))
+      line += fmt::format("the best with {} ({}) takes {:.1f} % longer", dimension.value(*other),
+                          all_words(*other), 100 * (*other->iteration / *best.iteration - 1));
+    else
+      line += "no other can take less, by its lower bound";
+    if (const LayoutChoice* other = best_other(found.too_large, best, dimension))
+      line += fmt::format("; {} could be faster, and needs {} of {}", all_words(*other),
+                          to_text(other->memory), to_text(capacity));
+    why.push_back(std::move(line));
+  }
+  return why;
+}
+
+}  // namespace
+
+LayoutTuning layout_tuning(const Job& job, int ranks, std::size_t most,
+                           const std::function<bool()>& stop) {
+  if (!job.question.global_batch)
+    throw InputError({"--global-batch"}, "a search over layouts needs the samples of an iteration",
+                     "give it, as in --global-batch 512");
+  if (job.networks.size() > 1)
+    throw InputError({"--model"}, fmt::format("{} networks", job.networks.size()), "give one");
+  LayoutTuning tuning{job, ranks, *job.question.global_batch, {}, {}, {}};
+  simulator::PredictionOptions open = job.question;
+  open.layout = {};
+  open.accumulate = 1;
+  simulator::PredictionRequest asked{open,
+                                     job.networks.front().work,
+                                     tuning.job.cluster,
+                                     job.profile ? &*job.profile : nullptr,
+                                     ranks,
+                                     job.wires.front(),
+                                     job.networks.front().stored_sample};
+  asked.sampling_seed = job.sampling_seed;
+  tuning.found = simulator::search_layouts({.job = asked,
+                                            .global_batch = tuning.global_batch,
+                                            .fits_memory = !job.question.ignore_memory,
+                                            .stop = stop});
+  Bytes least_memory{1e300};
+  for (const LayoutChoice& choice : tuning.found.timed) {
+    const bool is_on_front = choice.memory < least_memory;
+    least_memory = std::min(least_memory, choice.memory);
+    const std::size_t shown = tuning.rows.size();
+    if (shown >= 2 * most || (shown >= most && !is_on_front)) continue;
+    simulator::PredictionRequest request = asked;
+    static_cast<simulator::PredictionOptions&>(request) = choice.options;
+    tuning.rows.push_back(
+        {choice, simulator::Predictor(request).predict(*choice.strategy), is_on_front});
+  }
+  tuning.why = reasons(tuning.found, job.cluster.device.memory.value);
+  return tuning;
+}
+
+const Document<LayoutTuning>& layouts_document() {
+  using Tuning = LayoutTuning;
+  static const auto row =
+      Document<LayoutRow>()
+          .add(
+              "batch_per_rank", [](const LayoutRow& r) { return r.choice.options.batch_per_rank; },
+              at_least(1))
+          .add(
+              "accumulate", [](const LayoutRow& r) { return r.choice.options.accumulate; },
+              at_least(1))
+          .add("recompute",
+               [](const LayoutRow& r) { return std::string(name(r.choice.options.recompute)); })
+          .add(
+              "least_s", [](const LayoutRow& r) { return r.choice.least; }, not_negative())
+          .add("on_front", &LayoutRow::is_on_front)
+          .add("prediction", &LayoutRow::prediction, simulator::prediction_document());
+  static const auto document =
+      Document<Tuning>("paceline.layouts/1",
+                       "paceline tune --layouts --json: the best layouts of a job.")
+          .add("model", [](const Tuning& t) { return t.job.networks.front().work.name; })
+          .add("cluster", [](const Tuning& t) { return t.job.cluster.name; })
+          .add("ranks", &Tuning::ranks, at_least(1))
+          .add("global_batch", &Tuning::global_batch, at_least(1))
+          .add(
+              "candidates", [](const Tuning& t) { return t.found.candidates; }, at_least(1))
+          .add(
+              "timed", [](const Tuning& t) { return t.found.timed.size(); }, at_least(1))
+          .add("is_proven", [](const Tuning& t) { return t.found.is_proven; })
+          .add(
+              "least_left_s", [](const Tuning& t) { return t.found.least_left; }, not_negative())
+          .add("layouts", &Tuning::rows, row, 1)
+          .add("why", &Tuning::why);
+  return document;
+}
+
+}  // namespace paceline::job

@@ -1,0 +1,50 @@
+// Tests: tests/models/layout_test.cc.
+#include "models/layout/layout.h"
+
+#include <fmt/format.h>
+
+#include "models/base/error.h"
+#include "models/base/names.h"
+
+namespace paceline::models {
+
+std::string described(const Layout& layout, int ranks) {
+  std::string text;
+  const auto add = [&](std::string part) { text += (text.empty() ? "" : ", ") + part; };
+  if (layout.tensor > 1)
+    add(fmt::format("tensor {}{}", layout.tensor,
+                    layout.sequence_parallel ? " with sequence parallelism" : ""));
+  if (layout.context > 1) add(fmt::format("context {}", layout.context));
+  if (layout.pipeline > 1)
+    add(fmt::format("pipeline {} ({}{})", layout.pipeline,
+                    name_in(pipeline_schedules, layout.schedule),
+                    layout.chunks > 1 ? fmt::format(", {} chunks a stage", layout.chunks) : ""));
+  add(fmt::format("data {}", ranks / layout.ranks_of_sample()));
+  return text;
+}
+
+void check_layout(const Layout& layout, int ranks, int batches) {
+  const int together = layout.ranks_of_sample();
+  if (ranks % together != 0)
+    throw InputError(
+        {layout.tensor > 1    ? "--tensor"
+         : layout.context > 1 ? "--context"
+                              : "--pipeline"},
+        fmt::format("{} ranks of a sample (tensor {} x context {} x pipeline {}) do not divide {} "
+                    "ranks",
+                    together, layout.tensor, layout.context, layout.pipeline, ranks),
+        "choose axes whose product divides the ranks");
+  if (layout.chunks == 1) return;
+  if (layout.pipeline == 1)
+    throw InputError({"--chunks"}, "there is one stage", "add --pipeline, or leave it out");
+  if (layout.schedule == PipelineSchedule::gpipe)
+    throw InputError({"--chunks"}, "gpipe has one chunk a stage", "choose 1f1b, or leave it out");
+  if (batches % layout.pipeline != 0)
+    throw InputError({"--chunks"},
+                     fmt::format("{} batches of an iteration are no multiple of {} stages, as "
+                                 "interleaved stages need",
+                                 batches, layout.pipeline),
+                     fmt::format("choose --accumulate as a multiple of {}", layout.pipeline));
+}
+
+}  // namespace paceline::models

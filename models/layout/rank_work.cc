@@ -1,0 +1,295 @@
+// Tests: tests/models/layout_test.cc.
+#include "models/layout/rank_work.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+
+#include "models/base/error.h"
+#include "models/base/to_size.h"
+#include "models/layout/tensor_placement.h"
+
+namespace paceline::models {
+namespace {
+
+// The placement of an activation on the axis of tensor parallelism.
+struct Activation {
+  TensorPlacement placement = TensorPlacement::replicated;
+  bool by_features = false;  // where it is split
+
+  [[nodiscard]] bool is_split() const { return placement == TensorPlacement::split; }
+  bool operator==(const Activation&) const = default;
+};
+constexpr Activation replicated{};
+constexpr Activation partial{TensorPlacement::partial, false};
+constexpr Activation by_features{TensorPlacement::split, true};
+constexpr Activation by_elements{TensorPlacement::split, false};
+
+// How a layer's weights are split.
+enum class Weights { on_all, by_outputs, by_inputs, by_entries };
+
+struct LayerPlacement {
+  Activation takes;
+  Activation leaves;
+  Weights weights = Weights::on_all;
+};
+
+template <std::size_t n>
+bool is_among(std::string_view kind, const std::array<std::string_view, n>& kinds) {
+  return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+}
+
+// Kinds that treat each feature, or each head, by itself.
+constexpr std::array<std::string_view, 6> by_feature = {"attention", "gelu",     "silu",
+                                                        "tanh",      "multiply", "dropout"};
+constexpr std::array<std::string_view, 7> by_element = {
+    "layer_norm",  "add",        "dropout",         "select_tokens",
+    "first_token", "mean_token", "stochastic_depth"};
+
+// The table of rank_work.h: what a layer makes of an input that is placed so.
+LayerPlacement placement_of(const LayerWork& layer, Activation in, Activation between) {
+  const std::string_view kind = layer.kind;
+  if (kind == "embedding")
+    // The rows of positions and segments are few, and each rank has them.
+    return layer.reads_tokens ? LayerPlacement{replicated, partial, Weights::by_entries}
+                              : LayerPlacement{replicated, between, Weights::on_all};
+  if (kind == "linear" || kind == "tied_linear" || kind == "fully_connected")
+    return in == by_features ? LayerPlacement{by_features, partial, Weights::by_inputs}
+                             : LayerPlacement{replicated, by_features, Weights::by_outputs};
+  if (kind == "softmax_cross_entropy") {
+    const Activation takes = in == by_features ? by_features : between;
+    return {takes, takes};
+  }
+  if (in == by_features && is_among(kind, by_feature)) return {by_features, by_features};
+  if (is_among(kind, by_element) || is_among(kind, by_feature)) return {between, between};
+  throw InputError({"--tensor"}, fmt::format("layer '{}' ({}) cannot be split", layer.name, kind),
+                   "give a language model as --model, or leave it out");
+}
+
+std::int64_t share(std::int64_t count, std::int64_t parts) {
+  return (count + parts - 1) / parts;
+}
+
+// The dual of a placement: that of the gradient which a layer leaves at what it took so.
+Activation gradient_left(const LayerPlacement& reader) {
+  const bool is_summed = reader.takes == replicated && reader.weights == Weights::by_outputs;
+  return is_summed ? partial : reader.takes;
+}
+// And that in which it takes the gradient of what it left so.
+Activation gradient_taken(const LayerPlacement& writer) {
+  return writer.leaves == partial ? replicated : writer.leaves;
+}
+
+std::optional<Collective> change(Activation from, Activation to) {
+  if (from == to) return std::nullopt;
+  return collective_between(from.placement, to.placement);
+}
+
+class Splitter {
+ public:
+  Splitter(const NetworkWork& whole, const Layout& layout)
+      : whole_(whole),
+        layout_(layout),
+        between_(layout.sequence_parallel ? by_elements : replicated),
+        rank_{whole, std::vector<std::vector<Exchange>>(whole.layers.size())} {}
+
+  RankWork split() {
+    if (layout_.tensor > 1) split_tensors();
+    if (layout_.context > 1) split_context();
+    for (Gradient& gradient : rank_.network.gradients) take_share(gradient);
+    return std::move(rank_);
+  }
+
+ private:
+  // As much of the gradient as of its tensor; --scale-gradients may have made it smaller than that.
+  void take_share(Gradient& gradient) const {
+    const auto layer = to_size(gradient.layer);
+    const std::vector<ParameterTensor>& tensors = rank_.network.layers[layer].parameters;
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+      if (tensors[i].name == gradient.name)
+        gradient.elements = std::max<std::int64_t>(
+            1, std::llround(static_cast<double>(gradient.elements) *
+                            static_cast<double>(tensors[i].elements) /
+                            static_cast<double>(whole_.layers[layer].parameters[i].elements)));
+  }
+
+  void split_tensors() {
+    check_heads();
+    place();
+    for (std::size_t i = 0; i < whole_.layers.size(); ++i) take_share(i);
+    for (std::size_t i = 0; i < whole_.layers.size(); ++i) add_exchange(i);
+  }
+
+  void check_heads() const {
+    const std::int64_t t = layout_.tensor;
+    bool has_heads = false;
+    for (const LayerWork& layer : whole_.layers) {
+      if (layer.heads == 0) continue;
+      has_heads = true;
+      const std::int64_t shared = std::min(layer.key_value_heads, t);
+      if (layer.heads % t != 0 || std::max(layer.key_value_heads, t) % shared != 0)
+        throw InputError(
+            {"--tensor"},
+            fmt::format("{} parts of the {} heads ({} of keys and values) of layer '{}'", t,
+                        layer.heads, layer.key_value_heads, layer.name),
+            "choose a divisor of the heads");
+    }
+    if (!has_heads)
+      throw InputError({"--tensor"}, fmt::format("{} has no attention", whole_.name),
+                       "give a language model as --model, or leave it out");
+  }
+
+  void place() {
+    for (const LayerWork& layer : whole_.layers) {
+      Activation in = replicated;
+      for (const int input : layer.inputs)
+        if (input != network_input) in = places_[to_size(input)].leaves;
+      places_.push_back(placement_of(layer, in, between_));
+    }
+  }
+
+  // By how many the features of a linear layer's output are divided. Heads of keys and values that are fewer than
+  // ranks are on several of them.
+  std::int64_t outputs_of_rank(std::size_t layer, std::int64_t outputs) const {
+    const std::int64_t t = layout_.tensor;
+    for (std::size_t reader = layer + 1; reader < whole_.layers.size(); ++reader) {
+      const LayerWork& attention = whole_.layers[reader];
+      if (attention.heads == 0 || attention.inputs.size() != 1 ||
+          attention.inputs.front() != static_cast<int>(layer))
+        continue;
+      const std::int64_t all = attention.heads + 2 * attention.key_value_heads;
+      const std::int64_t own = attention.heads / t + 2 * share(attention.key_value_heads, t);
+      return outputs / all * own;
+    }
+    return share(outputs, t);
+  }
+
+  void take_share(std::size_t index) {
+    const std::int64_t t = layout_.tensor;
+    const LayerPlacement& place = places_[index];
+    LayerWork& layer = rank_.network.layers[index];
+    const std::int64_t in = place.takes.is_split() ? t : 1;
+    const std::int64_t out = place.leaves.is_split() ? t : 1;
+    const bool has_products = place.weights != Weights::on_all && layer.forward_flops > 0;
+    if (place.leaves == by_features)
+      layer.output.channels = place.weights == Weights::by_outputs
+                                  ? outputs_of_rank(index, layer.output.channels)
+                                  : share(layer.output.channels, t);
+    else if (place.leaves == by_elements)
+      layer.output.height = share(layer.output.height, t);
+    for (ParameterTensor& tensor : layer.parameters) {
+      if (place.weights == Weights::on_all) continue;
+      std::size_t side = 0;
+      if (place.weights == Weights::by_inputs)
+        side = tensor.shape.size() > 1 ? 1 : tensor.shape.size();
+      if (side == tensor.shape.size()) continue;  // a bias of what is summed is on each rank
+      const std::int64_t before = tensor.shape[side];
+      tensor.shape[side] =
+          place.weights == Weights::by_outputs ? outputs_of_rank(index, before) : share(before, t);
+      tensor.elements = tensor.elements / before * tensor.shape[side];
+    }
+    layer.tied_elements = share(layer.tied_elements, t);
+    layer.heads = share(layer.heads, t);
+    layer.key_value_heads = share(layer.key_value_heads, t);
+    for (std::int64_t* flops : {&layer.forward_flops, &layer.data_gradient_flops,
+                                &layer.weight_gradient_flops, &layer.square_flops})
+      *flops = share(*flops, t);
+    if (has_products) {
+      const std::int64_t read = share(layer.forward_read, in);
+      const std::int64_t written = share(layer.forward_written, out);
+      layer.backward_read = read + 2 * written;
+      layer.backward_written = share(layer.backward_written, in);
+      layer.forward_read = read;
+      layer.forward_written = written;
+    } else {
+      for (std::int64_t* moved :
+           {&layer.forward_read, &layer.forward_written, &layer.forward_passing,
+            &layer.backward_read, &layer.backward_written})
+        *moved = share(*moved, std::max(in, out));
+    }
+    layer.kept = share(layer.kept, in);
+    // A partial sum is stored as what is made of it.
+    const Activation stored = place.leaves == partial ? between_ : place.leaves;
+    layer.stored = share(layer.stored, stored.is_split() ? t : 1);
+  }
+
+  void add_exchange(std::size_t index) {
+    const LayerWork& layer = whole_.layers[index];
+    const LayerPlacement& place = places_[index];
+    std::vector<Exchange>& exchanges = rank_.exchanges[index];
+    if (layer.kind == "softmax_cross_entropy" && place.takes == by_features) {
+      // The largest logit, that of the target, and the sum of all, of each element and in FP32.
+      constexpr int sums = 3;
+      constexpr std::int64_t of_two_bytes = 2;
+      const LayerWork& logits = whole_.layers[to_size(layer.inputs.front())];
+      exchanges.push_back({.elements = of_two_bytes * logits.output.height,
+                           .times = sums,
+                           .forward = Collective::all_reduce});
+      return;
+    }
+    std::vector<Activation> wanted;
+    for (std::size_t r = index + 1; r < whole_.layers.size(); ++r) {
+      if (std::ranges::count(whole_.layers[r].inputs, static_cast<int>(index)) == 0) continue;
+      const LayerPlacement& reader = places_[r];
+      const auto known = std::ranges::find(wanted, reader.takes);
+      const auto at = static_cast<std::size_t>(known - wanted.begin());
+      if (known == wanted.end()) {
+        wanted.push_back(reader.takes);
+        Exchange exchange{.elements = layer.output.elements()};
+        exchange.forward = change(place.leaves, reader.takes);
+        exchange.backward = change(gradient_left(reader), gradient_taken(place));
+        exchange.again =
+            exchange.forward == Collective::all_gather && reader.weights == Weights::by_outputs;
+        exchanges.push_back(exchange);
+      }
+      if (reader.weights != Weights::on_all) exchanges[at].readers.push_back(static_cast<int>(r));
+    }
+    std::erase_if(exchanges, [](const Exchange& e) { return !e.forward && !e.backward; });
+  }
+
+  void split_context() {
+    const std::int64_t c = layout_.context;
+    for (std::size_t i = 0; i < rank_.network.layers.size(); ++i) {
+      LayerWork& layer = rank_.network.layers[i];
+      if (!layer.output.is_sequence && layer.kind != "softmax_cross_entropy")
+        throw InputError({"--context"}, fmt::format("layer '{}' reads no sequence", layer.name),
+                         "give a language model as --model, or leave it out");
+      layer.output.height = share(layer.output.height, c);
+      for (std::int64_t* count :
+           {&layer.forward_flops, &layer.data_gradient_flops, &layer.weight_gradient_flops,
+            &layer.square_flops, &layer.forward_read, &layer.forward_written,
+            &layer.forward_passing, &layer.backward_read, &layer.backward_written, &layer.kept,
+            &layer.stored})
+        *count = share(*count, c);
+      for (Exchange& exchange : rank_.exchanges[i]) exchange.elements = share(exchange.elements, c);
+      if (layer.heads == 0) continue;
+      // Keys and values of the rank's heads, at the layer that attention reads.
+      const std::int64_t width = layer.output.channels / layer.heads;
+      const std::int64_t sequence = whole_.layers[i].output.height;
+      rank_.exchanges[to_size(layer.inputs.back())].push_back(
+          {.axis = Exchange::Axis::context,
+           .elements = 2 * layer.key_value_heads * width * sequence,
+           .forward = Collective::all_gather,
+           .backward = Collective::reduce_scatter,
+           .again = true,
+           .readers = {static_cast<int>(i)}});
+    }
+  }
+
+  const NetworkWork& whole_;
+  const Layout& layout_;
+  Activation between_;
+  RankWork rank_;
+  std::vector<LayerPlacement> places_;
+};
+
+}  // namespace
+
+RankWork rank_work(const NetworkWork& network, const Layout& layout) {
+  return Splitter(network, layout).split();
+}
+
+}  // namespace paceline::models

@@ -1,0 +1,62 @@
+"""paceline tune --layouts, and predictions of layouts, as a user meets them."""
+
+import json
+import unittest
+
+from paceline import CommandTest, run
+
+JOB = ("--model", "llama-3-8b", "--cluster", "h100-ndr", "--ranks", "64")
+
+
+class Layouts(CommandTest):
+    def found(self, *words):
+        return json.loads(self.done(run("tune", "--layouts", *words, "--json")))
+
+    def test_the_first_is_the_fastest_and_all_fit(self):
+        found = self.found(*JOB, "--global-batch", "128")
+        times = [row["prediction"]["iteration_s"] for row in found["layouts"]]
+        self.assertEqual(times, sorted(times))
+        self.assertTrue(found["is_proven"])
+        self.assertEqual(len(found["why"]), 5)
+        for row in found["layouts"]:
+            self.assertTrue(row["prediction"]["fits_memory"])
+            self.assertLessEqual(row["least_s"], row["prediction"]["iteration_s"])
+
+    def test_predict_shows_a_layout_in_full(self):
+        found = self.found("--model", "llama-3-70b", *JOB[2:], "--global-batch", "64")
+        row = found["layouts"][0]
+        layout = row["prediction"]["layout"]
+        words = ("predict", "--model", "llama-3-70b", *JOB[2:], "--tensor", str(layout["tensor"]), "--pipeline", str(layout["pipeline"]),
+                 "--chunks", str(layout["chunks"]), "--batch", str(row["batch_per_rank"]), "--accumulate", str(row["accumulate"]),
+                 "--recompute", row["recompute"], "--strategy", row["prediction"]["name"])
+        predicted = json.loads(self.done(run(*words, "--json")))["strategies"][0]
+        self.assertAlmostEqual(predicted["iteration_s"] / row["prediction"]["iteration_s"], 1, 9)
+        text = self.done(run(*words))
+        self.assertIn("layout: tensor", text)
+        self.assertIn("stages wait for each other", text)
+
+    def test_a_plan_of_a_layout_is_predicted_and_not_run(self):
+        plan = self.folder / "plan.json"
+        words = (*JOB[:4], "--ranks", "16", "--batch", "1")
+        self.done(run("predict", *words, "--strategy", "zero1", "--tensor", "4", "--plan-out", str(plan)))
+        again = json.loads(self.done(run("predict", *words, "--plan", str(plan), "--json")))["strategies"][0]
+        self.assertEqual(again["layout"]["tensor"], 4)
+        self.refused(run("predict", *words, "--plan", str(plan), "--tensor", "4"), "--tensor")
+        self.refused(run("replay", "--model", "gpt2-small", "--cluster", "jizhi-p40", "--ranks", "2", "--tensor", "2"), "--tensor")
+
+    def test_what_is_wrong_is_one_line(self):
+        for words, said in ((("--tensor", "3"), "--tensor"), (("--tensor", "0"), "--tensor"), (("--tensor", "x"), "--tensor"),
+                            (("--pipeline", "48"), "--pipeline"), (("--chunks", "2"), "--chunks"), (("--context", "7"), "--context"),
+                            (("--pipeline", "4", "--chunks", "2", "--accumulate", "3"), "--chunks"),
+                            (("--pipeline-schedule", "zigzag"), "zigzag"), (("--global-batch", "100"), "--global-batch"),
+                            (("--global-batch", "64", "--accumulate", "2"), "--global-batch")):
+            with self.subTest(words=words):
+                self.refused(run("predict", *JOB, "--batch", "1", "--strategy", "zero1", *words), said)
+        self.refused(run("tune", "--layouts", *JOB), "--global-batch")
+        self.refused(run("tune", "--layouts", *JOB, "--global-batch", "64", "--tensor", "2"), "--layouts")
+        self.refused(run("tune", "--layouts", *JOB[:4], "--ranks", "1", "--global-batch", "2"), "no layout of 1 ranks fits")
+        self.refused(run("tune", *JOB, "--batch", "1", "--pipeline", "2"), "--pipeline")
+
+
+if __name__ == "__main__":
+    unittest.main()
