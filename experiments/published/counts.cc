@@ -10,6 +10,7 @@
 #include "models/base/to_size.h"
 #include "models/collective/catalogue.h"
 #include "models/collective/enumerate.h"
+#include "simulator/prediction/prediction.h"
 
 namespace paceline::experiments {
 namespace {
@@ -32,12 +33,18 @@ double idle_ranks(const RowJob& job) {
 }  // namespace
 
 bool is_count(Quantity quantity) {
-  return quantity == Quantity::flops_per_parameter || quantity == Quantity::idle_ranks;
+  return quantity == Quantity::flops_per_parameter || quantity == Quantity::idle_ranks ||
+         quantity == Quantity::memory;
 }
 
 double count_of(Quantity quantity, const RowJob& job) {
   PACELINE_ASSERT(is_count(quantity), "a count is asked for");
   if (quantity == Quantity::idle_ranks) return idle_ranks(job);
+  if (quantity == Quantity::memory)
+    return simulator::Predictor(job.request(nullptr))
+        .predict(*job.options.strategy)
+        .memory.total()
+        .value();
   const models::NetworkWork& work = job.network->work;
   return static_cast<double>(work.forward_flops()) / static_cast<double>(work.parameters());
 }

@@ -65,6 +65,7 @@ Figure<PerSecond> published_throughput(const TrainingRow& row, const RowJob& job
       case Quantity::ratio:
       case Quantity::flops_per_parameter:
       case Quantity::idle_ranks:
+      case Quantity::memory:
         break;
     }
     throw InputError(fmt::format("a row of {} calibrates nothing", name(row.quantity)),
@@ -207,8 +208,9 @@ Figure<double> ours_of(const Work& work, const Work* against) {
     case Quantity::ratio:
       return scaled(ratio_of(work, *against), 1 / factor);
     case Quantity::flops_per_parameter:
-    case Quantity::idle_ranks: {
-      const double count = count_of(row.quantity, work.job);
+    case Quantity::idle_ranks:
+    case Quantity::memory: {
+      const double count = count_of(row.quantity, work.job) / factor;
       return {count, count, count, Provenance::predicted, ""};
     }
     case Quantity::iteration:
@@ -316,7 +318,8 @@ Row result_of(const Work& work, const Work* against, CalibrationPoints points,
     result.kind = RowKind::count;
     return result;
   }
-  if (work.job.options.strategy->sharded() != nullptr) result.kind = RowKind::sharded;
+  const bool is_mesh = work.job.options.question.layout != models::Layout{};
+  if (is_mesh || work.job.options.strategy->sharded() != nullptr) result.kind = RowKind::sharded;
   result.command = command_of(work, parts);
   const Distance distance = distance_of(work, against);
   result.doublings = distance.doublings;

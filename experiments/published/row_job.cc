@@ -46,6 +46,8 @@ const std::vector<const Field<simulator::Question>*>& question_options() {
     for (const char* const name :
          {"accumulate", "recompute", "nccl", "wire", "overlap", "engine", "placement", "stack"})
       all.push_back(&simulator::question_field(name));
+    for (const std::string_view name : simulator::names_of_groups({simulator::layout_group}))
+      all.push_back(&simulator::question_field(name));
     return all;
   }();
   return fields;

@@ -48,10 +48,7 @@ struct RowJob {
 
   [[nodiscard]] models::WireType wire() const;
   // Samples of all ranks in an iteration.
-  [[nodiscard]] double samples() const {
-    return static_cast<double>(ranks) * options.question.batch_per_rank *
-           options.question.accumulate;
-  }
+  [[nodiscard]] double samples() const { return options.question.samples(ranks); }
   // Samples of the whole training, in rows that are a time to train.
   [[nodiscard]] double training_samples() const {
     return models::samples(*options.length, samples(), options.dataset->samples);

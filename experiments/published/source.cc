@@ -26,15 +26,16 @@ constexpr std::array<std::pair<Role, std::string_view>, 5> roles = {
      {Role::predicted, "predicted"},
      {Role::reference, "reference"},
      {Role::left_out, "left-out"}}};
-constexpr std::array<std::pair<Quantity, std::string_view>, 7> quantities = {
+constexpr std::array<std::pair<Quantity, std::string_view>, 8> quantities = {
     {{Quantity::throughput, "throughput"},
      {Quantity::iteration, "iteration"},
      {Quantity::efficiency, "efficiency"},
      {Quantity::ratio, "ratio"},
      {Quantity::minutes, "minutes"},
      {Quantity::flops_per_parameter, "flops-per-parameter"},
-     {Quantity::idle_ranks, "idle-ranks"}}};
-constexpr std::array<PublishedUnit, 16> units = {
+     {Quantity::idle_ranks, "idle-ranks"},
+     {Quantity::memory, "memory"}}};
+constexpr std::array<PublishedUnit, 17> units = {
     {{"samples/s", Quantity::throughput, 1},
      {"images/s", Quantity::throughput, 1},
      {"sequences/s", Quantity::throughput, 1},
@@ -50,7 +51,8 @@ constexpr std::array<PublishedUnit, 16> units = {
      {"h", Quantity::minutes, 3600},
      {"s", Quantity::minutes, 1},
      {"FLOP", Quantity::flops_per_parameter, 1},
-     {"ranks", Quantity::idle_ranks, 1}}};
+     {"ranks", Quantity::idle_ranks, 1},
+     {"GiB", Quantity::memory, 1024.0 * 1024 * 1024}}};
 
 constexpr int most_batch = 1 << 20;
 constexpr int most_sequence = 1 << 20;

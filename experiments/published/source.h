@@ -50,9 +50,10 @@ enum class Quantity {
   efficiency,  // throughput for each rank as a share of that of the row `against`
   ratio,       // throughput over that of the row `against`
   minutes,     // time to train --epochs epochs of --dataset samples
-  // These two follow from the network or the schedule alone (counts.h).
+  // These follow from the network, the schedule or the layout alone (counts.h).
   flops_per_parameter,
   idle_ranks,
+  memory,  // bytes that a rank needs
 };
 
 // Units in which a quantity is published, and how many of its own (samples/s, s, shares) one is.

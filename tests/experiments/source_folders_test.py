@@ -32,6 +32,7 @@ UNITS = {
     "minutes": {"s", "min", "h"},
     "flops-per-parameter": {"FLOP"},
     "idle-ranks": {"ranks"},
+    "memory": {"GiB"},
 }
 # How series are called that nothing calibrates.
 DATASHEET = "datasheet-"
@@ -43,6 +44,8 @@ OPTIONS = {
     "--cycle": r"[\d.]+ms", "--group": r"\d+", "--rings": r"\d+", "--segments": r"\d+",
     "--horovod": r"\d+\.\d+(\.\d+)?", "--partition": r"\d+(MB|MiB)", "--credit": r"\d+(MB|MiB)",
     "--server-machines": r"\d+", "--server-transport": "grpc|tcp|rdma",
+    "--tensor": r"\d+", "--context": r"\d+", "--pipeline": r"\d+", "--chunks": r"\d+",
+    "--pipeline-schedule": "1f1b|gpipe", "--no-sequence-parallel": None,
     "--factors-every": r"\d+", "--recompute": "none|full", "--reshard-after-forward": "yes|no", "--stack": "eager|compiled|graphs",
     "--epochs": r"[\d.]+", "--dataset": r"\d+", "--backup": r"\d+", "--spread": r"[a-z-]+:[\d.]+",
 }
