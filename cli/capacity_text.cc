@@ -82,8 +82,9 @@ std::string title_text(const Capacity& capacity) {
   } else {
     text += fmt::format(", {}: {} phases", run.name, run.phases.size());
   }
-  text += capacity.global_batch ? fmt::format(", batch {} of all ranks", *capacity.global_batch)
-                                : fmt::format(", batch {} per rank", batch_text(job));
+  text += capacity.global_batch
+              ? fmt::format(", batch {} of all ranks", *capacity.global_batch)
+              : fmt::format(", batch {} {}", batch_text(job), per_ranks(job.question.layout));
   std::set<std::size_t> clusters;
   for (const CapacityCandidate& candidate : capacity.candidates) clusters.insert(candidate.cluster);
   return text +
@@ -151,8 +152,9 @@ std::string answer_text(const Capacity& capacity) {
   const CapacityCandidate& answer = capacity.candidates[*capacity.answer];
   std::string text = fmt::format("{}: {}\n  {}\n", asked_text(capacity),
                                  place_text(capacity, answer), figures_text(answer));
-  text += fmt::format("  batch {} per rank, {}, {} an iteration\n", batch_text(answer.job()),
-                      answer.row().name, to_text(answer.row().phases.front()->iteration.value));
+  text += fmt::format("  batch {} {}, {}, {} an iteration\n", batch_text(answer.job()),
+                      per_ranks(answer.job().question.layout), answer.row().name,
+                      to_text(answer.row().phases.front()->iteration.value));
   return text + doubts_text(capacity, answer) + gap_text(capacity, answer) + "\n";
 }
 

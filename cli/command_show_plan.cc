@@ -41,7 +41,7 @@ constexpr Seconds most_explained{10};
 std::string described(const job::Job& job, const models::NetworkWork& network,
                       const models::Plan& plan) {
   return fmt::format("{} on {}, {} ranks, {} bucket{}, {} on the wire, overlap {}", network.name,
-                     job.cluster.name, plan.ranks, plan.buckets.size(),
+                     job.cluster.name, plan.all_ranks(), plan.buckets.size(),
                      plan.buckets.size() == 1 ? "" : "s", name(plan.wire), name(plan.overlap));
 }
 

@@ -140,11 +140,12 @@ std::string title_text(const job::CostTable& table) {
   if (table.run.phases.size() == 1) {
     const std::string sequence =
         work.sequence > 0 ? fmt::format(" of {} tokens", work.sequence) : "";
-    text += fmt::format(
-        ", batch {}{} per rank{}, {} precision\n{}", job.question.batch_per_rank, sequence,
-        job.question.accumulate > 1 ? fmt::format(" x {} accumulated", job.question.accumulate)
-                                    : "",
-        name(job.question.precision), to_text(table.run.phases.front().length));
+    text += fmt::format(", batch {}{} {}{}, {} precision\n{}", job.question.batch_per_rank,
+                        sequence, per_ranks(job.question.layout),
+                        job.question.accumulate > 1
+                            ? fmt::format(" x {} accumulated", job.question.accumulate)
+                            : "",
+                        name(job.question.precision), to_text(table.run.phases.front().length));
   } else {
     text += fmt::format("\n{}: {} phases", table.run.name, table.run.phases.size());
   }

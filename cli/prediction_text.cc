@@ -261,15 +261,14 @@ std::string title_text(const job::Job& job, const job::LoadedNetwork& network, i
   const bool is_mesh = layout != models::Layout{};
   const std::string sequence =
       network.work.sequence > 0 ? fmt::format(" of {} tokens", network.work.sequence) : "";
-  return fmt::format(
-      "{} on {}: {} rank{} ({} node{} of {} {}), batch {}{} per {}, {} precision\n{}\n",
-      network.work.name, job.cluster.name, ranks, ranks == 1 ? "" : "s", nodes,
-      nodes == 1 ? "" : "s", g, job.cluster.device.name, job.question.batch_per_rank,
-      sequence + (job.question.accumulate > 1
-                      ? fmt::format(" x {} accumulated", job.question.accumulate)
-                      : ""),
-      is_mesh ? fmt::format("group of {} ranks", layout.ranks_of_sample()) : "rank",
-      name(job.question.precision), is_mesh ? "layout: " + described(layout, ranks) + "\n" : "");
+  return fmt::format("{} on {}: {} rank{} ({} node{} of {} {}), batch {}{} {}, {} precision\n{}\n",
+                     network.work.name, job.cluster.name, ranks, ranks == 1 ? "" : "s", nodes,
+                     nodes == 1 ? "" : "s", g, job.cluster.device.name, job.question.batch_per_rank,
+                     sequence + (job.question.accumulate > 1
+                                     ? fmt::format(" x {} accumulated", job.question.accumulate)
+                                     : ""),
+                     per_ranks(layout), name(job.question.precision),
+                     is_mesh ? "layout: " + described(layout, ranks) + "\n" : "");
 }
 
 Table top_table(const job::PredictionTable& table, std::size_t top) {
@@ -368,6 +367,12 @@ std::string memory_text(const job::PredictionTable& table) {
 
 std::string percent(double share) {
   return fmt::format("{:.1f} %", 100 * share);
+}
+
+std::string per_ranks(const models::Layout& layout) {
+  return layout.ranks_of_sample() == 1
+             ? std::string("per rank")
+             : fmt::format("per group of {} ranks", layout.ranks_of_sample());
 }
 
 std::string k_fac_note(const job::PredictionTable& table) {

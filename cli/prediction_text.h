@@ -31,5 +31,7 @@ namespace paceline::cli {
 
 // "99.2 %"
 [[nodiscard]] std::string percent(double share);
+// Whose a batch is: "per rank", or "per group of 8 ranks" where these work on one sample.
+[[nodiscard]] std::string per_ranks(const models::Layout& layout);
 
 }  // namespace paceline::cli

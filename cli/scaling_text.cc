@@ -75,10 +75,10 @@ std::string points_markdown(const job::Job& job, std::span<const job::Prediction
 
 std::string curve_text(const job::Job& job, std::span<const job::PredictionTable> tables, int width,
                        std::size_t top, bool provenance) {
-  std::string text =
-      fmt::format("{} on {} ({}), batch {} per rank, {} precision: throughput and efficiency\n\n",
-                  job.networks.front().work.name, job.cluster.name, job.cluster.device.name,
-                  job.question.batch_per_rank, name(job.question.precision));
+  std::string text = fmt::format(
+      "{} on {} ({}), batch {} {}, {} precision: throughput and efficiency\n\n",
+      job.networks.front().work.name, job.cluster.name, job.cluster.device.name,
+      job.question.batch_per_rank, per_ranks(job.question.layout), name(job.question.precision));
   text += points_text(job, tables, width, top);
   text += fmt::format(
       "\n* the most samples per second of its number of ranks; efficiency is against p0 = {} "

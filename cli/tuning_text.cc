@@ -52,9 +52,10 @@ std::string kept_text(const job::Tuning& tuning) {
 }
 
 std::string job_text(const job::Tuning& tuning) {
-  return fmt::format("{} on {}: {} ranks, batch {} per rank, {} precision, {} on the wire\n\n",
+  return fmt::format("{} on {}: {} ranks, batch {} {}, {} precision, {} on the wire\n\n",
                      tuning.table.network.work.name, tuning.table.job.cluster.name,
                      tuning.table.ranks, tuning.table.job.question.batch_per_rank,
+                     per_ranks(tuning.table.job.question.layout),
                      name(tuning.table.job.question.precision), name(tuning.tuned.plan.wire));
 }
 

@@ -250,7 +250,14 @@ class Planner {
   // What a point trains with: its batch, cut until it fits if that is asked for.
   std::optional<CostTable> predict(const Point& point, simulator::Question& question,
                                    Refusal& refusal) const {
-    const std::optional<RankBatch> whole = batches_.of(point.ranks);
+    const int of_a_sample = options_.common.layout.ranks_of_sample();
+    if (point.ranks % of_a_sample != 0) {
+      refusal = {"layout",
+                 fmt::format("{} ranks of a sample do not divide {}", of_a_sample, point.ranks),
+                 ""};
+      return std::nullopt;
+    }
+    const std::optional<RankBatch> whole = batches_.of(point.ranks / of_a_sample);
     if (!whole) {
       refusal = {"batch",
                  fmt::format("a batch of {} has no equal parts for them", batches_.described()),

@@ -32,7 +32,10 @@ std::string network_of(const PlanExportOptions& options, const models::PlanDocum
 models::PlanDocument load_plan(const PlanExportOptions& options) {
   models::PlanDocument document = read_plan(options.plan);
   const LoadedNetwork network = load_network(network_of(options, document));
-  models::check_plan(document, options.plan, network.work, document.plan.ranks);
+  models::check_plan(document, options.plan, network.work, document.plan.all_ranks());
+  if (document.plan.layout != models::Layout{})
+    throw InputError({options.plan}, "a layout of several axes has no export yet",
+                     "give a plan of data parallelism alone");
   return document;
 }
 

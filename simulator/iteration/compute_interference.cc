@@ -39,20 +39,24 @@ bool starts_before(const Transfer& a, const Transfer& b) {
   return a.start < b.start;
 }
 
-// Collectives of the iterations before the steady one that may still be on their way, by start.
-std::vector<Transfer> transfers_before(const IterationDag& dag, const SteadyIteration& steady,
-                                       const ComputeTimes& compute) {
+// Of each stage of a pipeline, whose ranks have no others: by start.
+using Transfers = std::vector<std::vector<Transfer>>;
+
+// Collectives of the iterations before the steady one that may still be on their way.
+Transfers transfers_before(const IterationDag& dag, const SteadyIteration& steady,
+                           const ComputeTimes& compute) {
   constexpr int iterations = 2;  // as far back as an update reaches
-  std::vector<Transfer> all;
+  Transfers all(to_size(compute.layout.layout.pipeline));
   for (std::size_t i = 0; i < dag.tasks().size(); ++i) {
     const Task& task = dag.tasks()[i];
     if (!slows(task, compute)) continue;
     for (int before = 1; before <= iterations; ++before) {
       const Seconds start = steady.start[i] - static_cast<double>(before) * steady.period;
-      all.push_back(transfer_of(task, start, compute));
+      all[to_size(task.stage)].push_back(transfer_of(task, start, compute));
     }
   }
-  std::sort(all.begin(), all.end(), starts_before);
+  for (std::vector<Transfer>& of_stage : all)
+    std::sort(of_stage.begin(), of_stage.end(), starts_before);
   return all;
 }
 
@@ -85,20 +89,22 @@ class Sweep {
     finish_[t] = start + duration;
     if (!slows(dag_.tasks()[t], compute_)) return;
     const Transfer transfer = transfer_of(dag_.tasks()[t], start, compute_);
-    transfers_.insert(
-        std::upper_bound(transfers_.begin(), transfers_.end(), transfer, starts_before), transfer);
+    std::vector<Transfer>& transfers = transfers_[to_size(dag_.tasks()[t].stage)];
+    transfers.insert(std::upper_bound(transfers.begin(), transfers.end(), transfer, starts_before),
+                     transfer);
   }
 
-  // How long a pass takes that begins at `start`. No pass begins before the one that was asked about
-  // last has ended.
-  [[nodiscard]] Seconds stretched(Seconds start, Seconds alone, Seconds beside) {
-    std::erase_if(transfers_, [start](const Transfer& t) { return t.end <= start; });
+  // How long a pass takes that begins at `start`. No pass of a stage begins before the one of it that
+  // was asked about last has ended.
+  [[nodiscard]] Seconds stretched(int stage, Seconds start, Seconds alone, Seconds beside) {
+    std::vector<Transfer>& transfers = transfers_[to_size(stage)];
+    std::erase_if(transfers, [start](const Transfer& t) { return t.end <= start; });
     if (alone <= Seconds{0} || beside <= Seconds{0}) return alone;
     const double most_lost = 1 - alone / beside;  // of its speed, under full load
     Seconds now = start;
     Seconds left = alone;  // of work, at full speed
     while (left > Seconds{0}) {
-      const Stretch stretch = stretch_from(now);
+      const Stretch stretch = stretch_from(transfers, now);
       const double speed = 1 - most_lost * stretch.load;
       if (!stretch.end || left <= speed * (*stretch.end - now)) return now + left / speed - start;
       left -= speed * (*stretch.end - now);
@@ -113,9 +119,9 @@ class Sweep {
     double load = 0;  // at most 1
     std::optional<Seconds> end = {};
   };
-  [[nodiscard]] Stretch stretch_from(Seconds now) const {
+  [[nodiscard]] static Stretch stretch_from(const std::vector<Transfer>& transfers, Seconds now) {
     Stretch stretch;
-    for (const Transfer& transfer : transfers_) {
+    for (const Transfer& transfer : transfers) {
       if (transfer.end <= now) continue;
       const bool is_on_its_way = transfer.start <= now;
       const Seconds changes = is_on_its_way ? transfer.end : transfer.start;
@@ -130,7 +136,7 @@ class Sweep {
   const SteadyIteration& steady_;
   const ComputeTimes& compute_;
   std::vector<Seconds> finish_;
-  std::vector<Transfer> transfers_;  // that had not ended when the last pass began, by start
+  Transfers transfers_;  // that had not ended when the last pass of the stage began
 };
 
 }  // namespace
@@ -150,8 +156,9 @@ std::vector<LayerTime> layers_beside_traffic(const IterationDag& dag, const Stea
     }
     const auto layer = to_size(task.index);
     const auto pass = task.kind == TaskKind::forward ? &LayerTime::forward : &LayerTime::backward;
-    const Seconds whole = sweep.stretched(start, task.times * (compute.layers[layer].*pass),
-                                          task.times * (compute.beside_traffic[layer].*pass));
+    const Seconds whole =
+        sweep.stretched(task.stage, start, task.times * (compute.layers[layer].*pass),
+                        task.times * (compute.beside_traffic[layer].*pass));
     layers[layer].*pass = whole / task.times;
     sweep.finish(i, start, whole);
   }

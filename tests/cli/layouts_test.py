@@ -42,6 +42,22 @@ class Layouts(CommandTest):
         again = json.loads(self.done(run("predict", *words, "--plan", str(plan), "--json")))["strategies"][0]
         self.assertEqual(again["layout"]["tensor"], 4)
         self.refused(run("predict", *words, "--plan", str(plan), "--tensor", "4"), "--tensor")
+        self.refused(run("export", str(plan), "--format", "ddp", "--cluster", "h100-ndr"), "layout")
+        self.assertIn("16 ranks", self.done(run("show", "plan", *words, "--plan", str(plan))))
+        damaged = json.loads(plan.read_text())
+        for key, value in (("tensor", 0), ("tensor", "4"), ("tensor", 3), ("pipeline", 10**9), ("schedule", "zigzag"), ("context", 3)):
+            with self.subTest(key=key, value=value):
+                plan.write_text(json.dumps({**damaged, "layout": {**damaged["layout"], key: value}}))
+                self.refused(run("predict", *words, "--plan", str(plan)))
+
+    def test_other_commands_count_the_samples_of_groups(self):
+        words = ("--model", "llama-3-8b", "--cluster", "aws-p5-48xlarge", "--strategy", "zero1", "--samples", "100000")
+        cost = json.loads(self.done(run("cost", *words, "--ranks", "16", "--batch", "2", "--tensor", "4", "--json")))
+        self.assertEqual(cost["phases"][0]["iterations"], 100000 / (16 / 4 * 2))
+        capacity = json.loads(self.done(run("plan-capacity", *words, "--ranks", "16", "--global-batch", "8", "--tensor", "4", "--json")))
+        self.assertAlmostEqual(capacity["candidates"][0]["time_s"] / cost["strategies"][0]["time_s"], 1, 6)
+        curve = json.loads(self.done(run("scale", *words[:6], "--ranks", "8,16", "--global-batch", "16", "--batch", "2", "--tensor", "4", "--json")))
+        self.assertEqual(len(curve["points"]), 2)
         self.refused(run("replay", "--model", "gpt2-small", "--cluster", "jizhi-p40", "--ranks", "2", "--tensor", "2"), "--tensor")
 
     def test_what_is_wrong_is_one_line(self):

@@ -14,6 +14,7 @@
 #include "models/plan/plan_json.h"
 #include "models/plan/strategy.h"
 #include "simulator/cost/device_memory.h"
+#include "simulator/iteration/compute_interference.h"
 #include "simulator/iteration/dag.h"
 #include "simulator/iteration/steady_state.h"
 #include "simulator/planner/layout_timers.h"
@@ -47,7 +48,11 @@ struct PipelineJob {
   std::string strategy = "zero1";
   ShardTimes shard = {};
 
-  [[nodiscard]] TimeSpent spent(double* period = nullptr) const {
+  struct Made {
+    ComputeTimes compute;
+    IterationDag dag;
+  };
+  [[nodiscard]] Made made() const {
     models::NetworkWork network = blocks(layout.pipeline * layout.chunks * 2);
     ComputeTimes compute;
     compute.layout.layout = layout;
@@ -70,7 +75,10 @@ struct PipelineJob {
     plan.layout = layout;
     std::vector<BucketTimes> buckets(plan.buckets.size());
     for (BucketTimes& bucket : buckets) bucket.by_way = shard;
-    const IterationDag dag(network, plan, compute, buckets, InputTimes{});
+    return {compute, IterationDag(network, plan, compute, buckets, InputTimes{})};
+  }
+  [[nodiscard]] TimeSpent spent(double* period = nullptr) const {
+    const IterationDag dag = made().dag;
     const SteadyIteration steady = steady_state(dag);
     if (period != nullptr) *period = steady.period.value();
     return time_spent(dag, steady);
@@ -129,6 +137,36 @@ TEST(PipelineDag, GradientsOfTheFirstStageAreTheLastToArrive) {
   const double without = job.period();
   job.shard.gather = Seconds{0.25};
   EXPECT_GT(job.period(), without);
+}
+
+// Layers are slower beside their own stage's collectives alone. Those of the last stage travel while the first
+// goes backward; those of the first, behind its passes, are beside nothing but their own last layers.
+TEST(PipelineDag, CollectivesOfOtherStagesSlowNothing) {
+  PipelineJob job;
+  job.layout.pipeline = 2;
+  job.batches = 2;
+  job.shard.reduce = Seconds{0.125};
+  PipelineJob::Made made = job.made();
+  made.compute.beside_traffic = made.compute.layers;
+  for (LayerTime& layer : made.compute.beside_traffic) layer.backward *= 2;
+  const auto slowed = [&](int of_stage) {
+    double sum = 0;
+    const auto layers = layers_beside_traffic(made.dag, steady_state(made.dag), made.compute);
+    for (std::size_t i = 0; i < layers.size(); ++i)
+      if (made.compute.layout.stages.stage_of(static_cast<int>(i)) == of_stage)
+        sum += (layers[i].backward - made.compute.layers[i].backward).value();
+    return sum;
+  };
+  EXPECT_GT(slowed(0), 0);
+  // The last stage's are the same if the first has none.
+  const double last = slowed(1);
+  std::vector<Seconds> durations;
+  for (const Task& task : made.dag.tasks())
+    durations.push_back(task.stage == 0 && task.kind == TaskKind::reduce_scatter ? Seconds{0}
+                                                                                 : task.duration);
+  made.dag.set_durations(durations);
+  EXPECT_EQ(slowed(0), 0);
+  EXPECT_NEAR(slowed(1), last, 1e-9);
 }
 
 struct Asked {
