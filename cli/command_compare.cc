@@ -17,6 +17,7 @@
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/shared_options.h"
+#include "cli/table.h"
 #include "cli/what_if_text.h"
 #include "models/base/error.h"
 #include "models/base/json_records.h"

@@ -79,6 +79,8 @@ void run(const Options& options, const Words& words) {
   for (const job::LoadedNetwork& network : job.networks) {
     PredictionProgress progress(job, network, ranks, width);
     tables.push_back(predict_table(job, network, ranks, progress.observer()));
+    if (job.tries_layouts && !job.stragglers)
+      tables.back().layouts = job::common_layouts(job, network, ranks);
     if (options.sensitivity) {
       progress.show("the best row on a cluster of which a part is better");
       add_sensitivity(tables.back());

@@ -48,14 +48,21 @@ struct Options {
 
 // The options that say what a search over layouts looks for, or what it does not have.
 void refuse_beside_layouts(const Options& options) {
-  const std::array<std::pair<const char*, bool>, 4> others = {
+  const std::array<std::pair<const char*, bool>, 6> others = {
       {{"--plan-out", !options.plan_out.empty()},
        {"--html", !options.html.empty()},
        {"--why", options.why},
-       {"--strategy", options.question.strategies.are_named()}}};
+       {"--robust", options.robust.robust},
+       {"--runtime", !options.tuning.runtimes.empty()},
+       {"--all-reduce", !options.tuning.all_reduces.empty()}}};
   for (const auto& [option, is_given] : others)
     if (is_given)
-      throw InputError({option}, "a search over layouts has its own", "leave it or --layouts out");
+      throw InputError({option}, "a search over layouts does not have it",
+                       "leave it or --layouts out");
+  for (const std::string_view name : {"batch", "accumulate", "recompute", "strategy"})
+    if (simulator::question_field(name).is_given(options.question))
+      throw InputError({simulator::question_field(name).option()},
+                       "a search over layouts chooses it", "leave it or --layouts out");
   if (options.question.layout != models::Layout{})
     throw InputError({"--layouts"}, "a layout is given, too", "leave --layouts or the layout out");
 }

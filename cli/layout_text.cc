@@ -3,14 +3,12 @@
 
 #include <fmt/format.h>
 
-#include "cli/prediction_text.h"
 #include "cli/table.h"
 #include "models/base/parse_units.h"
 
 namespace paceline::cli {
-namespace {
 
-Table table_of(const job::LayoutTuning& tuning) {
+Table layout_table(std::span<const job::LayoutRow> rows, int ranks, bool has_best) {
   Table table({{.title = "  layout", .align = Align::left},
                {.title = "strategy", .align = Align::left},
                {.title = "batch"},
@@ -23,15 +21,15 @@ Table table_of(const job::LayoutTuning& tuning) {
                {.title = "bubble", .least_important = 4},
                {.title = "memory"},
                {.title = "front", .align = Align::left, .least_important = 1}});
-  for (const job::LayoutRow& row : tuning.rows) {
+  for (const job::LayoutRow& row : rows) {
     const simulator::StrategyPrediction& of = row.prediction;
     const models::Layout& layout = row.choice.options.layout;
     const auto share = [&](Seconds part) { return percent(part / of.iteration.value); };
     const std::string axes =
-        fmt::format("{}t{}{} p{}{} d{}", &row == tuning.rows.data() ? "* " : "  ", layout.tensor,
-                    layout.context > 1 ? fmt::format(" c{}", layout.context) : "", layout.pipeline,
-                    layout.chunks > 1 ? fmt::format("x{}", layout.chunks) : "",
-                    tuning.ranks / layout.ranks_of_sample());
+        fmt::format("{}t{}{} p{}{} d{}", has_best && &row == rows.data() ? "* " : "  ",
+                    layout.tensor, layout.context > 1 ? fmt::format(" c{}", layout.context) : "",
+                    layout.pipeline, layout.chunks > 1 ? fmt::format("x{}", layout.chunks) : "",
+                    ranks / layout.ranks_of_sample());
     table.add(
         {axes, of.name,
          fmt::format("{} x {}", row.choice.options.batch_per_rank, row.choice.options.accumulate),
@@ -42,6 +40,12 @@ Table table_of(const job::LayoutTuning& tuning) {
          share(of.spent.bubble), to_text(of.memory.total()), row.is_on_front ? "yes" : ""});
   }
   return table;
+}
+
+namespace {
+
+Table table_of(const job::LayoutTuning& tuning) {
+  return layout_table(tuning.rows, tuning.ranks, true);
 }
 
 std::string title(const job::LayoutTuning& tuning) {

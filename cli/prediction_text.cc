@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/job/basis.h"
+#include "cli/layout_text.h"
 #include "cli/output.h"
 #include "cli/prediction_notes.h"
 #include "cli/table.h"
@@ -316,6 +317,18 @@ std::string winner_text(const job::PredictionTable& table) {
                             thresholds.empty() ? "" : ", ", thresholds, alike_text(winner));
 }
 
+// Layouts of several axes that people would try beside the rows of the table.
+std::string layouts_text(const job::PredictionTable& table, int width) {
+  if (table.layouts.empty()) return "";
+  const bool fits = table.layouts.front().choice.fits;
+  return fmt::format(
+      "\nlayouts of several axes, with as many samples an iteration{}\n{}  paceline tune --layouts "
+      "--global-batch {:.0f} searches all of them\n",
+      fits ? "" : " (none of these fits)",
+      layout_table(table.layouts, table.ranks, false).fitted(width).text,
+      table.job.question.samples(table.ranks));
+}
+
 // What the starred row would gain by a better cluster, each part by itself.
 std::string sensitivity_text(const job::PredictionTable& table) {
   if (table.better.empty()) return "";
@@ -364,10 +377,6 @@ std::string memory_text(const job::PredictionTable& table) {
 }
 
 }  // namespace
-
-std::string percent(double share) {
-  return fmt::format("{:.1f} %", 100 * share);
-}
 
 std::string per_ranks(const models::Layout& layout) {
   return layout.ranks_of_sample() == 1
@@ -441,7 +450,7 @@ std::string to_text(const job::PredictionTable& table, int width, std::size_t to
                     bool provenance) {
   std::string text = title_text(table.job, table.network, table.ranks);
   const Table::Fitted rows = top_table(table, top).fitted(width);
-  text += rows.text + winner_text(table) + sensitivity_text(table);
+  text += rows.text + winner_text(table) + layouts_text(table, width) + sensitivity_text(table);
   const simulator::StrategyPrediction& winner = table.rows[table.best()];
   text += fmt::format(
       "efficiency: {}against p0 = {} rank{} with the best plan of the same strategy{}\n"

@@ -29,8 +29,6 @@ namespace paceline::cli {
 // --engine. Empty where none is given.
 [[nodiscard]] std::string setting_text(const job::Job& job);
 
-// "99.2 %"
-[[nodiscard]] std::string percent(double share);
 // Whose a batch is: "per rank", or "per group of 8 ranks" where these work on one sample.
 [[nodiscard]] std::string per_ranks(const models::Layout& layout);
 

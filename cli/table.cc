@@ -221,6 +221,10 @@ std::string slower_note(std::size_t top, std::size_t strategies) {
                      strategies - top);
 }
 
+std::string percent(double share) {
+  return fmt::format("{:.1f} %", 100 * share);
+}
+
 std::string signed_percent(double share) {
   const std::string text = fmt::format("{:+.1f} %", 100 * share);
   return text == "-0.0 %" || text == "+0.0 %" ? "0.0 %" : text;

@@ -75,6 +75,8 @@ class Table {
 // The line below a table of the `top` of this many strategies: how many are not shown. Empty where all are.
 [[nodiscard]] std::string slower_note(std::size_t top, std::size_t strategies);
 
+// "99.2 %"
+[[nodiscard]] std::string percent(double share);
 // "+12.6 %". A share that rounds to nothing has no sign.
 [[nodiscard]] std::string signed_percent(double share);
 

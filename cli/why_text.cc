@@ -1,5 +1,6 @@
 // Tests: tests/cli/tune_test.py (end to end).
 #include "cli/why_text.h"
+#include "cli/table.h"
 
 #include <fmt/format.h>
 

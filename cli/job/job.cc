@@ -146,6 +146,8 @@ void take_strategies(bool is_added_to, Job& job) {
   if (job.wires.empty()) job.wires = {models::default_wire(job.question.precision)};
   job.names_strategies = asked.are_named();
   job.strategies = load_strategies(asked, job);
+  job.tries_layouts = asked.are_chosen_here() && job.question.layout == models::Layout{} &&
+                      are_sharded_by_default(job.networks, job.cluster.device);
   if (asked.are_chosen_here())
     for (const models::Strategy& strategy : models::strategy_catalogue())
       if (!is_by_default(strategy, job.cluster)) job.without_servers.push_back(&strategy);

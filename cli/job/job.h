@@ -42,6 +42,9 @@ struct Job {
   std::vector<const models::Strategy*> strategies;
   // A table for which nobody names strategies leaves these out, because NCCL has no servers.
   std::vector<const models::Strategy*> without_servers;
+  // Whether people would also try layouts of several axes: nobody named strategies or a layout, and GPUs train
+  // language models.
+  bool tries_layouts = false;
   bool names_strategies = false;  // the user named them, and waits as long as they take
   simulator::TimeBudget time_budget = simulator::TimeBudget::bounded;  // of rows that nobody named
   std::optional<simulator::MonteCarloRequest> stragglers;

@@ -44,7 +44,7 @@ InputError does_not_fit(const Job& job, const LoadedNetwork& network, const mode
   recomputed.recompute = models::Recompute::full;
   const bool would_fit = need.largest_batch == 0 && simulator::device_memory(recomputed).total() <=
                                                         job.cluster.device.memory.value;
-  const bool may_split = !would_fit && need.largest_batch == 0 && network.work.fuses_attention() &&
+  const bool may_split = need.largest_batch == 0 && network.work.fuses_attention() &&
                          job.question.layout == models::Layout{};
   return {{"--batch"},
           fmt::format("{} with {}", too_large_text(job, need), strategy),

@@ -8,7 +8,6 @@
 #include <optional>
 #include <utility>
 
-#include "cli/job/prediction_json.h"
 #include "models/base/parse_units.h"
 #include "simulator/prediction/prediction_json.h"
 
@@ -121,8 +120,47 @@ LayoutTuning layout_tuning(const Job& job, int ranks, std::size_t most,
   return tuning;
 }
 
-const Document<LayoutTuning>& layouts_document() {
-  using Tuning = LayoutTuning;
+std::vector<LayoutRow> common_layouts(const Job& job, const LoadedNetwork& network, int ranks) {
+  constexpr int most_stages = 16;
+  const simulator::PredictionRequest asked = job.request(network, ranks, job.wires.front());
+  std::vector<LayoutRow> rows;
+  // Returns whether there is such a layout, and it fits.
+  const auto add = [&](const models::Layout& layout, std::string_view strategy) {
+    simulator::PredictionRequest request = asked;
+    request.layout = layout;
+    request.accumulate *= layout.ranks_of_sample();
+    LayoutChoice choice{request, &models::strategy(strategy), {}, {}};
+    try {
+      LayoutRow row{choice, simulator::Predictor(request).predict(*choice.strategy)};
+      row.choice.memory = row.prediction.memory.total();
+      row.choice.fits = row.prediction.fits;
+      rows.push_back(std::move(row));
+    } catch (const InputError&) {
+      return false;  // the network's heads or blocks, or the ranks, do not divide
+    }
+    return rows.back().choice.fits;
+  };
+  int tensor = std::min(ranks, job.cluster.ranks_per_node);
+  std::int64_t heads = 1;
+  for (const models::LayerWork& layer : network.work.layers) heads = std::max(heads, layer.heads);
+  while (tensor > 1 && (heads % tensor != 0 || ranks % tensor != 0)) --tensor;
+  if (tensor == 1) return rows;
+  if (ranks > tensor) add({.tensor = tensor}, "fsdp");
+  for (int stages = 2; stages <= most_stages && stages * tensor <= ranks; stages *= 2) {
+    const std::size_t before = rows.size();
+    if (add({.tensor = tensor, .pipeline = stages}, "zero1")) break;
+    // Of those that do not fit, the one of most stages stays.
+    const bool is_last = 2 * stages > most_stages || 2 * stages * tensor > ranks;
+    if (!is_last) rows.resize(before);
+  }
+  std::ranges::stable_sort(rows, [](const LayoutRow& a, const LayoutRow& b) {
+    return std::pair(!a.choice.fits, a.prediction.iteration.value) <
+           std::pair(!b.choice.fits, b.prediction.iteration.value);
+  });
+  return rows;
+}
+
+const Document<LayoutRow>& layout_row_document() {
   static const auto row =
       Document<LayoutRow>()
           .add(
@@ -137,6 +175,11 @@ const Document<LayoutTuning>& layouts_document() {
               "least_s", [](const LayoutRow& r) { return r.choice.least; }, not_negative())
           .add("on_front", &LayoutRow::is_on_front)
           .add("prediction", &LayoutRow::prediction, simulator::prediction_document());
+  return row;
+}
+
+const Document<LayoutTuning>& layouts_document() {
+  using Tuning = LayoutTuning;
   static const auto document =
       Document<Tuning>("paceline.layouts/1",
                        "paceline tune --layouts --json: the best layouts of a job.")
@@ -151,7 +194,7 @@ const Document<LayoutTuning>& layouts_document() {
           .add("is_proven", [](const Tuning& t) { return t.found.is_proven; })
           .add(
               "least_left_s", [](const Tuning& t) { return t.found.least_left; }, not_negative())
-          .add("layouts", &Tuning::rows, row, 1)
+          .add("layouts", &Tuning::rows, layout_row_document(), 1)
           .add("why", &Tuning::why);
   return document;
 }

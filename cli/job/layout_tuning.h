@@ -28,11 +28,18 @@ struct LayoutTuning {
   std::vector<std::string> why;  // sentences: what another choice costs
 };
 
+// The layouts of several axes that people would try, with as many samples an iteration as the job has: tensor
+// parallelism inside a node with FSDP, and with as few stages and ZeRO-1 as fit. Those that fit come first, the
+// faster before the slower.
+[[nodiscard]] std::vector<LayoutRow> common_layouts(const Job& job, const LoadedNetwork& network,
+                                                    int ranks);
+
 // Searches and predicts the `most` fastest, and as many again of the front of time and memory. The question says
 // the global batch. Throws InputError where it does not, or nothing fits.
 [[nodiscard]] LayoutTuning layout_tuning(const Job& job, int ranks, std::size_t most,
                                          const std::function<bool()>& stop);
 
+[[nodiscard]] const Document<LayoutRow>& layout_row_document();
 [[nodiscard]] const Document<LayoutTuning>& layouts_document();
 
 }  // namespace paceline::job

@@ -249,6 +249,10 @@ const Document<PredictionTable>& prediction_document() {
               [](const Table& table) { return table.job.stragglers ? &table.job : nullptr; },
               straggler_document())
           .add_if_any(
+              "layouts",
+              [](const Table& table) { return table.layouts.empty() ? nullptr : &table.layouts; },
+              layout_row_document(), 1)
+          .add_if_any(
               "sensitivity",
               [](const Table& table) { return table.better.empty() ? nullptr : &table; },
               sensitivity_document())

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/job/job.h"
+#include "cli/job/layout_tuning.h"
 #include "cli/job/measured.h"
 #include "simulator/prediction/sensitivity.h"
 
@@ -25,6 +26,7 @@ struct PredictionTable {
   std::vector<std::string> warnings = {};  // what the user should know before he trusts a row
   // The best row on a cluster a part of which is better; empty where nobody asked (add_sensitivity).
   std::vector<simulator::BetterPart> better = {};
+  std::vector<LayoutRow> layouts = {};  // to try, too; empty where nobody would
 
   // Index of the row with the shortest iteration, or the shortest in the mean with stragglers.
   [[nodiscard]] std::size_t best() const;

@@ -34,6 +34,12 @@ void check_layout(const Layout& layout, int ranks, int batches) {
                     "ranks",
                     together, layout.tensor, layout.context, layout.pipeline, ranks),
         "choose axes whose product divides the ranks");
+  if (!layout.sequence_parallel && layout.tensor == 1)
+    throw InputError({"--no-sequence-parallel"}, "there is no tensor parallelism",
+                     "add --tensor, or leave it out");
+  if (layout.schedule != PipelineSchedule::one_f_one_b && layout.pipeline == 1)
+    throw InputError({"--pipeline-schedule"}, "there is one stage",
+                     "add --pipeline, or leave it out");
   if (layout.chunks == 1) return;
   if (layout.pipeline == 1)
     throw InputError({"--chunks"}, "there is one stage", "add --pipeline, or leave it out");

@@ -285,10 +285,10 @@ class Search {
     const auto least = std::ranges::min_element(found_.too_large, {}, &LayoutChoice::memory);
     throw InputError(
         {"--ranks"},
-        fmt::format(
-            "no layout of {} ranks fits the {:.0f} GB of a {}: the smallest needs {:.1f} GB",
-            job_.ranks, capacity_.value() / 1e9, job_.cluster.device.name,
-            least == found_.too_large.end() ? 0.0 : least->memory.value() / 1e9),
+        fmt::format("no layout of {} ranks fits the {:.0f} GB of a {}: the smallest needs {:.1f} "
+                    "GB or more",
+                    job_.ranks, capacity_.value() / 1e9, job_.cluster.device.name,
+                    least == found_.too_large.end() ? 0.0 : least->memory.value() / 1e9),
         "choose more ranks, or --ignore-memory");
   }
 

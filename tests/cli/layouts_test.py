@@ -35,6 +35,19 @@ class Layouts(CommandTest):
         self.assertIn("layout: tensor", text)
         self.assertIn("stages wait for each other", text)
 
+    def test_predict_has_the_layouts_that_people_would_try(self):
+        words = ("predict", *JOB, "--batch", "1")
+        document = json.loads(self.done(run(*words, "--json")))
+        layouts = [row["prediction"]["layout"] for row in document["layouts"]]
+        self.assertEqual({(of["tensor"], of["pipeline"]) for of in layouts}, {(8, 1), (8, 2)})
+        for row in document["layouts"]:
+            of = row["prediction"]
+            samples = of["iteration_s"] * of["throughput_per_s"]
+            self.assertAlmostEqual(samples, 64, 6)
+        self.assertIn("paceline tune --layouts --global-batch 64 searches", self.done(run(*words)))
+        self.assertNotIn("layouts", json.loads(self.done(run(*words, "--strategy", "fsdp", "--json"))))
+        self.assertNotIn("layouts", json.loads(self.done(run("predict", "--model", "resnet50", *JOB[2:], "--json"))))
+
     def test_a_plan_of_a_layout_is_predicted_and_not_run(self):
         plan = self.folder / "plan.json"
         words = (*JOB[:4], "--ranks", "16", "--batch", "1")
@@ -69,7 +82,11 @@ class Layouts(CommandTest):
             with self.subTest(words=words):
                 self.refused(run("predict", *JOB, "--batch", "1", "--strategy", "zero1", *words), said)
         self.refused(run("tune", "--layouts", *JOB), "--global-batch")
-        self.refused(run("tune", "--layouts", *JOB, "--global-batch", "64", "--tensor", "2"), "--layouts")
+        for words in (("--tensor", "2"), ("--batch", "2"), ("--strategy", "fsdp"), ("--recompute", "full"), ("--why",), ("--robust",)):
+            with self.subTest(words=words):
+                self.refused(run("tune", "--layouts", *JOB, "--global-batch", "64", *words), "--layouts")
+        for words in (("--no-sequence-parallel",), ("--pipeline-schedule", "gpipe")):
+            self.refused(run("predict", *JOB, "--batch", "1", *words), words[0])
         self.refused(run("tune", "--layouts", *JOB[:4], "--ranks", "1", "--global-batch", "2"), "no layout of 1 ranks fits")
         self.refused(run("tune", *JOB, "--batch", "1", "--pipeline", "2"), "--pipeline")
 

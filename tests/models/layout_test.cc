@@ -222,6 +222,8 @@ TEST(Layout, SaysWhatDoesNotFit) {
   };
   EXPECT_THAT(error({.tensor = 8}, 12, 1), HasSubstr("do not divide 12 ranks"));
   EXPECT_THAT(error({.chunks = 2}, 8, 8), HasSubstr("one stage"));
+  EXPECT_THAT(error({.schedule = PipelineSchedule::gpipe}, 8, 8), HasSubstr("one stage"));
+  EXPECT_THAT(error({.sequence_parallel = false}, 8, 8), HasSubstr("no tensor parallelism"));
   EXPECT_THAT(error({.pipeline = 4, .chunks = 2}, 8, 6), HasSubstr("multiple of 4"));
   EXPECT_EQ(described({.tensor = 8, .pipeline = 4}, 128),
             "tensor 8 with sequence parallelism, pipeline 4 (1f1b), data 4");
