@@ -10,7 +10,7 @@ namespace paceline::models {
 
 std::string described(const Layout& layout, int ranks) {
   std::string text;
-  const auto add = [&](std::string part) { text += (text.empty() ? "" : ", ") + part; };
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
   if (layout.tensor > 1)
     add(fmt::format("tensor {}{}", layout.tensor,
                     layout.sequence_parallel ? " with sequence parallelism" : ""));

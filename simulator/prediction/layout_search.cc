@@ -116,7 +116,7 @@ class Search {
       for (const int context : divisors(job_.ranks / tensor, contexts))
         for (const int pipeline : divisors(job_.ranks / tensor / context, is_language ? blocks : 1))
           for (int chunks = 1; chunks <= (pipeline > 1 ? most_chunks : 1) &&
-                               pipeline * chunks <= blocks + (pipeline == 1 ? 1 : 0);
+                               std::int64_t{pipeline} * chunks <= blocks + (pipeline == 1 ? 1 : 0);
                chunks *= 2)
             all.push_back(
                 {.tensor = tensor, .context = context, .pipeline = pipeline, .chunks = chunks});
@@ -199,7 +199,7 @@ class Search {
   // No plan of the strategy takes less memory: states, and activations that are kept.
   [[nodiscard]] Bytes least_memory(const Base& base, const models::Strategy& strategy) const {
     const models::Layout& layout = base.options.layout;
-    const auto ranks = static_cast<double>(job_.ranks / layout.ranks_of_copy());
+    const auto ranks = static_cast<double>(job_.ranks) / layout.ranks_of_copy();
     const models::Sharded* sharded = strategy.sharded();
     const models::Sharding& sharding =
         models::sharding(sharded != nullptr ? sharded->kind : models::ShardingKind::none);
