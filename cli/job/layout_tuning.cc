@@ -149,7 +149,7 @@ std::vector<LayoutRow> common_layouts(const Job& job, const LoadedNetwork& netwo
   for (int stages = 2; stages <= most_stages && stages * tensor <= ranks; stages *= 2) {
     const std::size_t before = rows.size();
     if (add({.tensor = tensor, .pipeline = stages}, "zero1")) break;
-    // Of those that do not fit, the one of most stages stays.
+    // Where none fits, only the layout with the most stages is kept.
     const bool is_last = 2 * stages > most_stages || 2 * stages * tensor > ranks;
     if (!is_last) rows.resize(before);
   }

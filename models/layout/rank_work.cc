@@ -104,7 +104,7 @@ class Splitter {
   }
 
  private:
-  // As much of the gradient as of its tensor; --scale-gradients may have made it smaller than that.
+  // A gradient shrinks as its tensor does. --scale-gradients may have made it smaller before.
   void take_share(Gradient& gradient) const {
     const auto layer = to_size(gradient.layer);
     const std::vector<ParameterTensor>& tensors = rank_.network.layers[layer].parameters;
@@ -151,8 +151,8 @@ class Splitter {
     }
   }
 
-  // By how many the features of a linear layer's output are divided. Heads of keys and values that are fewer than
-  // ranks are on several of them.
+  // The features of a linear layer's output that a rank computes. Where there are fewer heads of keys and values
+  // than ranks, several ranks compute the same ones.
   std::int64_t outputs_of_rank(std::size_t layer, std::int64_t outputs) const {
     const std::int64_t t = layout_.tensor;
     for (std::size_t reader = layer + 1; reader < whole_.layers.size(); ++reader) {

@@ -63,7 +63,7 @@ class ActivationPeakSearch {
     return peak;
   }
 
-  // What a pass of a sample leaves to the backward pass.
+  // The bytes that the forward pass of one sample keeps for the backward pass.
   [[nodiscard]] Bytes kept() const {
     Bytes sum{0};
     for (std::size_t i = 0; i < layers_.size(); ++i)

@@ -39,7 +39,7 @@ bool starts_before(const Transfer& a, const Transfer& b) {
   return a.start < b.start;
 }
 
-// Of each stage of a pipeline, whose ranks have no others: by start.
+// The transfers of each stage of a pipeline, sorted by start. A stage's ranks see no others.
 using Transfers = std::vector<std::vector<Transfer>>;
 
 // Collectives of the iterations before the steady one that may still be on their way.

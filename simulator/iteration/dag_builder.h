@@ -41,7 +41,7 @@ struct DagBuilder {
     exchanged = -1;
     return task;
   }
-  // What ranks of a sample exchange behind `ready`, if that takes time; the next computation waits for it.
+  // Adds an exchange between ranks of one sample behind `ready`, if it takes time. The next computation waits for it.
   int add_exchange(int layer, Seconds duration, int ready) {
     if (duration <= Seconds{0}) return ready;
     const int task = add_on(stream_of_all() + 1, TaskKind::exchange, layer, duration);

@@ -1,7 +1,7 @@
 // The times of what a layout adds (simulator/cost/layout_times.h), and the ranks that are left to data
 // parallelism.
 //
-// A group of the axis of tensor parallelism is ranks side by side; one of context is every `tensor`th rank.
+// A tensor-parallel group has neighbouring ranks; a context-parallel group has every `tensor`-th rank.
 // All groups run their collectives at the same time. A stage sends a batch's activations over the links between
 // its ranks and those of the next stage, each rank the part that it has.
 #pragma once

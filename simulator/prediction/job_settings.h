@@ -32,11 +32,11 @@ class JobSettings {
   // Keeps references to the request's network, cluster and profile. Throws as check() does.
   explicit JobSettings(const PredictionRequest& request);
 
-  // That of a data-parallel group, where the ranks form a mesh (mesh.h).
+  // The request; where ranks form a mesh (mesh.h), that of one data-parallel group.
   [[nodiscard]] const PredictionRequest& request() const { return request_; }
-  // As it was asked, of all ranks.
+  // The request for all ranks, as it was asked.
   [[nodiscard]] const PredictionRequest& whole() const { return mesh_ ? mesh_->whole() : request_; }
-  // All ranks of a job of so many ranks of a data-parallel group.
+  // The number of all ranks where a data-parallel group has `ranks`.
   [[nodiscard]] int all_ranks(int ranks) const { return mesh_ ? mesh_->all_ranks(ranks) : ranks; }
   // Takes the place of the request's thresholds from now on. What was prepared is kept.
   void take(const ThresholdRequest& thresholds) { request_.thresholds = thresholds; }

@@ -40,18 +40,19 @@ struct Share {
   std::vector<Seconds> work;  // of each layer, both passes, with what is exposed of exchanges
 };
 
-// A layout with its batches, whatever the strategy.
-struct Base {
-  PredictionOptions options;
-  const Share* share = nullptr;
-  Seconds least;
-};
-
 struct StageSums {
   Seconds work;
   Seconds first_chunk;
   double parameters = 0;
   double kept = 0;  // elements of one sample
+};
+
+// A layout with its batches, whatever the strategy.
+struct Base {
+  PredictionOptions options;
+  const Share* share = nullptr;
+  std::vector<StageSums> stages = {};
+  Seconds least = {};
 };
 
 bool is_kept(const models::LayerWork& layer, models::Recompute recompute) {
@@ -139,16 +140,16 @@ class Search {
   }
 
   void add(const models::Layout& layout, int batch, models::Recompute recompute) {
-    Base base{job_, nullptr, {}};
+    Base base{job_};
     base.options.layout = layout;
     base.options.batch_per_rank = batch;
     base.options.recompute = recompute;
     base.options.accumulate =
         static_cast<int>(request_.global_batch / (job_.ranks / layout.ranks_of_sample()) / batch);
     base.share = &share_of(base.options);
-    const std::vector<StageSums> stages = sums(base);
+    base.stages = sums(base);
     Seconds before;
-    for (const StageSums& stage : stages) {
+    for (const StageSums& stage : base.stages) {
       base.least = std::max(base.least, before + base.options.accumulate * stage.work);
       before += stage.first_chunk;
     }
@@ -220,7 +221,7 @@ class Search {
         (layout.pipeline > 1 && !gathers ? 1 : share(sharding.gradients)) * element +
         share(sharding.states) * states * fp32 + (gathers && layout.pipeline > 1 ? element : 0);
     double most = 0;
-    const std::vector<StageSums> stages = sums(base);
+    const std::vector<StageSums>& stages = base.stages;
     for (std::size_t stage = 0; stage < stages.size(); ++stage) {
       const int in_flight =
           models::most_in_flight(layout, static_cast<int>(stage), base.options.accumulate);

@@ -23,10 +23,10 @@ class Mesh {
   [[nodiscard]] const PredictionRequest& whole() const { return whole_; }
   // The job of a data-parallel group; refers to this mesh.
   [[nodiscard]] PredictionRequest of_group() const;
-  // What the layout adds at a bound to layers of these times, with so many ranks of a data-parallel group.
+  // The times that the layout adds to layers of these times, for a data-parallel group of `group_ranks`.
   [[nodiscard]] LayoutTimes times(const std::vector<LayerTime>& layers, int group_ranks,
                                   Seconds launch, const NcclTables* nccl, Bound bound) const;
-  // All ranks of a job of so many ranks of a data-parallel group.
+  // The number of all ranks where a data-parallel group has `group_ranks`.
   [[nodiscard]] int all_ranks(int group_ranks) const {
     return group_ranks * whole_.layout.ranks_of_copy();
   }

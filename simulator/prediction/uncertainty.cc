@@ -73,7 +73,7 @@ auto with_uncertain(JobSettings& settings, const StrategyRun& stated, const Time
     return times;
   };
   const bool is_mesh = stated.plan.layout != models::Layout{};
-  // What ranks of a sample exchange is one bucket more, which takes nothing of computation.
+  // The exchanges of ranks of one sample count as one more bucket, which slows no computation.
   const auto totals_at = [&](Bound bound) {
     std::vector<Seconds> times =
         totals(bound == Bound::stated ? stated.buckets : model.times(at_bound(bound)));

@@ -26,7 +26,7 @@ struct ShardUnit {
   int last = 0;          // the same
   bool is_root = false;  // in no block
 };
-// As the plan's buckets, in backward order.
+// One unit for each bucket of the plan, in backward order.
 [[nodiscard]] std::vector<ShardUnit> shard_units(const DagBuilder& dag);
 
 // The collectives of units, and the copies beside them, of one stage. Each adds a task and returns it.
@@ -49,7 +49,7 @@ class ShardTasks {
   int copy_out(std::size_t unit, int gathered);
   // Sums the unit's gradients and sets dag.delivered.
   void reduce(std::size_t unit);
-  // What ranks of a sample exchange at a layer's output, where that takes time.
+  // Adds the exchange of a layer's output between ranks of one sample, if it takes time.
   void exchange(std::size_t layer, Seconds duration);
 
  private:
