@@ -90,17 +90,9 @@ LayoutTuning layout_tuning(const Job& job, int ranks, std::size_t most,
   if (job.networks.size() > 1)
     throw InputError({"--model"}, fmt::format("{} networks", job.networks.size()), "give one");
   LayoutTuning tuning{job, ranks, *job.question.global_batch, {}, {}, {}};
-  simulator::PredictionOptions open = job.question;
-  open.layout = {};
-  open.accumulate = 1;
-  simulator::PredictionRequest asked{open,
-                                     job.networks.front().work,
-                                     tuning.job.cluster,
-                                     job.profile ? &*job.profile : nullptr,
-                                     ranks,
-                                     job.wires.front(),
-                                     job.networks.front().stored_sample};
-  asked.sampling_seed = job.sampling_seed;
+  tuning.job.question.global_batch.reset();
+  const simulator::PredictionRequest asked =
+      tuning.job.request(tuning.job.networks.front(), ranks, job.wires.front());
   tuning.found = simulator::search_layouts({.job = asked,
                                             .global_batch = tuning.global_batch,
                                             .fits_memory = !job.question.ignore_memory,

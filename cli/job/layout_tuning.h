@@ -1,4 +1,4 @@
-// What `paceline tune --layouts` prints: the best layouts of a job that is to train so many samples at a time.
+// The answer of `paceline tune --layouts`: the best layouts for a given number of samples in an iteration.
 #pragma once
 
 #include <functional>

@@ -15,7 +15,7 @@
 namespace paceline::models {
 namespace {
 
-// The placement of an activation on the axis of tensor parallelism.
+// This is an activation's placement on the tensor axis.
 struct Activation {
   TensorPlacement placement = TensorPlacement::replicated;
   bool by_features = false;  // where it is split

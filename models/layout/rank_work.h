@@ -1,4 +1,4 @@
-// What one rank of a layout has of a network: shares of its layers, and the collectives among them.
+// The share of a network that one rank of a layout computes, and the collectives between its layers.
 //
 // On the axis of tensor parallelism an activation is replicated, a partial sum, or split by features or by
 // the elements of the sequence. Each kind of layer takes some of these and leaves another:

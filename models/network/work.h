@@ -56,7 +56,7 @@ struct LayerWork {
   std::vector<ParameterTensor> parameters;  // as declared: weight, then bias
   std::vector<int> inputs;  // layers whose output it reads for each sample, or network_input
   std::int64_t groups = 1;  // of a convolution
-  // Of attention; heads of keys and values are as many where each head of queries has its own.
+  // The heads of attention. Both numbers are equal unless several heads of queries share one of keys and values.
   std::int64_t heads = 0;
   std::int64_t key_value_heads = 0;
   // Where attention is fused: the width of a head, and the FLOPs of a forward pass in which each element attends

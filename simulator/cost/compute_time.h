@@ -109,8 +109,9 @@ struct ComputeRequest {
   const models::Effects* effects = nullptr;  // null: no time of a layer is fixed
   std::optional<int> optimizer_states = {};  // as in MemoryRequest
   models::Recompute recompute = models::Recompute::none;
-  // The network of which `network` is a rank's share (models/layout/rank_work.h): what is calibrated is of the
-  // whole, and a rank takes as many times its roofline's time as the whole does. Null: `network` is the whole.
+  // The whole network, where `network` is a rank's share of it (models/layout/rank_work.h); else null. What is
+  // calibrated belongs to the whole: it takes some factor of its roofline's time, and a rank takes the same factor
+  // of its own roofline's time.
   const models::NetworkWork* whole = nullptr;
 };
 

@@ -63,7 +63,7 @@ class ActivationPeakSearch {
     return peak;
   }
 
-  // The bytes that the forward pass of one sample keeps for the backward pass.
+  // Returns the bytes that the forward pass of one sample keeps for the backward pass.
   [[nodiscard]] Bytes kept() const {
     Bytes sum{0};
     for (std::size_t i = 0; i < layers_.size(); ++i)
@@ -159,11 +159,11 @@ models::ShardUse shards_of(const models::Plan& plan) {
   return use == nullptr ? models::ShardUse{} : *use;
 }
 
-// What a rank has of a network: all of it, or the part of its stage.
+// The part of a network that a rank holds: all of it, or one stage.
 struct RankPart {
-  models::NetworkWork network;
-  std::vector<models::Bucket> buckets;  // of the plan, with gradients of the part
-  double batches_kept = 0;              // that are on their way beside the one of the peak
+  const models::NetworkWork& network;
+  const std::vector<models::Bucket>& buckets;  // of the plan, with gradients of the part
+  double batches_kept = 0;                     // that are on their way beside the one of the peak
   int stage = 0;
 };
 
@@ -243,22 +243,25 @@ DeviceMemory memory_of(const MemoryRequest& request, const RankPart& part,
           .stage = part.stage};
 }
 
-// The part of a stage; `network` is a rank's share of all layers.
-RankPart part_of_stage(const MemoryRequest& request, const models::NetworkWork& network,
-                       const models::Stages& stages, int stage) {
-  RankPart part{.network = network, .buckets = {}, .stage = stage};
-  part.network.layers.clear();
-  part.network.gradients.clear();
+// The memory of a rank of a stage; `network` is a rank's share of all layers.
+DeviceMemory memory_of_stage(const MemoryRequest& request, const models::NetworkWork& network,
+                             const models::Stages& stages, int stage) {
+  models::NetworkWork own{.name = network.name,
+                          .layers = {},
+                          .gradients = {},
+                          .input_elements = network.input_elements,
+                          .sequence = network.sequence,
+                          .optimizer_states = network.optimizer_states};
   for (std::size_t i = 0; i < network.layers.size(); ++i)
-    if (stages.stage_of(static_cast<int>(i)) == stage)
-      part.network.layers.push_back(network.layers[i]);
+    if (stages.stage_of(static_cast<int>(i)) == stage) own.layers.push_back(network.layers[i]);
+  std::vector<models::Bucket> buckets;
   for (const models::Bucket& bucket : request.plan.buckets)
     if (stages.stage_of(network.gradients[to_size(bucket.first_gradient)].layer) == stage)
-      part.buckets.push_back(bucket);
+      buckets.push_back(bucket);
   const models::Layout& layout = request.plan.layout;
   const int kept = models::most_in_flight(layout, stage, request.accumulate);
-  part.batches_kept = std::max(0.0, static_cast<double>(kept) / layout.chunks - 1);
-  return part;
+  const double beside = std::max(0.0, static_cast<double>(kept) / layout.chunks - 1);
+  return memory_of(request, {own, buckets, beside, stage}, network);
 }
 
 }  // namespace
@@ -272,8 +275,7 @@ DeviceMemory device_memory(const MemoryRequest& request) {
   if (stages.stages == 1) return memory_of(request, {network, request.plan.buckets}, network);
   std::optional<DeviceMemory> most;
   for (int stage = 0; stage < stages.stages; ++stage) {
-    const DeviceMemory memory =
-        memory_of(request, part_of_stage(request, network, stages, stage), network);
+    const DeviceMemory memory = memory_of_stage(request, network, stages, stage);
     if (!most || memory.total() > most->total()) most = memory;
   }
   return *most;

@@ -24,7 +24,7 @@ struct HiddenTime {
   [[nodiscard]] Seconds exposed() const { return std::max(Seconds{0}, time - hides); }
 };
 
-// Those of one layer's output, of one batch.
+// The exchanges of one layer's output for one batch.
 struct ExchangeTimes {
   std::vector<HiddenTime> forward;   // behind its forward pass
   std::vector<HiddenTime> backward;  // ahead of its backward pass

@@ -25,7 +25,7 @@ struct ComputeSpan {
   Seconds end;
 };
 
-// Of a pipeline, compute is that of the stage that computes longest.
+// In a pipeline, compute times are those of the stage that computes longest.
 struct PlanTravel {
   Seconds period;
   std::vector<BucketTravel> buckets;  // one for each of the plan's; all 0 on one rank

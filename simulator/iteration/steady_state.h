@@ -37,7 +37,8 @@ struct TimeSpent {
   Seconds exposed_communication;  // the compute stream waits for gradients
   Seconds input_wait;             // the compute stream waits for a batch
   Seconds communication;          // a communication stream is busy
-  // Parts of exposed_communication, in a layout of several axes; the rest is of data parallelism.
+  // These are parts of exposed_communication in a layout of several axes. The rest of it belongs to data
+  // parallelism.
   Seconds exchange;  // the compute stream waits for ranks of the same sample
   Seconds bubble;    // or for another stage
 };

@@ -13,8 +13,8 @@
 
 namespace paceline::simulator {
 
-// The cluster as the ranks of one data-parallel group of a job see it: each node has so many of them, with
-// their part of its NICs. Stages are groups of nodes, where they fill nodes.
+// Returns the cluster as one data-parallel group sees it: a node has the group's ranks alone, with their part of its
+// NICs. Stages are groups of nodes, where they fill nodes.
 [[nodiscard]] RankGroup data_group(const models::Cluster& cluster, const models::Layout& layout,
                                    int ranks);
 

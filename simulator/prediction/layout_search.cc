@@ -34,7 +34,7 @@ std::vector<int> divisors(std::int64_t number, std::int64_t most) {
   return found;
 }
 
-// A rank's share of the network, and what its layers take, for one batch.
+// This is a rank's share of the network with the time of each layer for one batch.
 struct Share {
   models::NetworkWork network;
   std::vector<Seconds> work;  // of each layer, both passes, with what is exposed of exchanges
@@ -204,9 +204,11 @@ class Search {
     const models::Sharded* sharded = strategy.sharded();
     const models::Sharding& sharding =
         models::sharding(sharded != nullptr ? sharded->kind : models::ShardingKind::none);
-    const double shards = sharded != nullptr && sharded->in_groups
-                              ? std::min<double>(ranks, job_.cluster.ranks_per_node)
-                              : ranks;
+    const double shards =
+        sharded != nullptr && sharded->in_groups
+            ? std::min<double>(ranks, std::max(job_.cluster.ranks_per_node,
+                                               job_.thresholds.group_size.value_or(1)))
+            : ranks;
     const auto share = [&](models::TensorPlacement placement) {
       return placement == models::TensorPlacement::split ? 1 / shards : 1.0;
     };
@@ -243,7 +245,7 @@ class Search {
         found_.is_proven = true;
         return;
       }
-      if (request_.stop && request_.stop()) return;
+      if (best_ && request_.stop && request_.stop()) return;
       time(base);
     }
     found_.is_proven = true;

@@ -26,9 +26,9 @@ namespace paceline::simulator {
 struct LayoutSearchRequest {
   // The job; its layout, batch, accumulation and recomputation are searched for.
   const PredictionRequest& job;
-  std::int64_t global_batch = 1;  // samples of an iteration of all ranks
-  bool fits_memory = true;        // whether only what fits into memory is timed
-  std::function<bool()> stop = {};
+  std::int64_t global_batch = 1;    // samples of an iteration of all ranks
+  bool fits_memory = true;          // whether only what fits into memory is timed
+  std::function<bool()> stop = {};  // asked once a layout is timed, so that there is one
 };
 
 struct LayoutChoice {

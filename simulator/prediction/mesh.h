@@ -23,7 +23,8 @@ class Mesh {
   [[nodiscard]] const PredictionRequest& whole() const { return whole_; }
   // The job of a data-parallel group; refers to this mesh.
   [[nodiscard]] PredictionRequest of_group() const;
-  // The times that the layout adds to layers of these times, for a data-parallel group of `group_ranks`.
+  // Returns the times that the layout adds. `layers` are the times of a rank's layers, and a data-parallel group has
+  // `group_ranks`.
   [[nodiscard]] LayoutTimes times(const std::vector<LayerTime>& layers, int group_ranks,
                                   Seconds launch, const NcclTables* nccl, Bound bound) const;
   // The number of all ranks where a data-parallel group has `group_ranks`.

@@ -23,7 +23,7 @@ StrategyRun run_of(const JobSettings& job, models::Plan plan, PredictorSetting& 
     return timer.timed(std::move(dag));
   };
   ComputeTimes compute = model_of(plan).with_tasks(plan_at(job, plan, method, at), at.compute);
-  compute.layout.passes = compute.layers;
+  if (compute.layout.is_pipeline()) compute.layout.passes = compute.layers;
   TimedIteration iteration{timed_with(compute), {}};
   iteration.steady = steady_state(iteration.dag);
   const bool slows =

@@ -1,9 +1,9 @@
 // Tests: tests/simulator/question_test.cc.
 #include "simulator/question/question.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "models/base/error.h"
 

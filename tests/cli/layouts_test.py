@@ -17,6 +17,7 @@ class Layouts(CommandTest):
         times = [row["prediction"]["iteration_s"] for row in found["layouts"]]
         self.assertEqual(times, sorted(times))
         self.assertTrue(found["is_proven"])
+        self.assertGreaterEqual(self.found(*JOB, "--global-batch", "128", "--time-limit", "0 s")["timed"], 1)
         self.assertEqual(len(found["why"]), 5)
         for row in found["layouts"]:
             self.assertTrue(row["prediction"]["fits_memory"])

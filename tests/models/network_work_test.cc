@@ -247,7 +247,7 @@ TEST(Zoo, EachNetworkEndsInItsLossAndStatesItsInput) {
   }
 }
 
-// The same as the network itself has for the other length, but for what is rounded.
+// Scaled counts equal those of the network at the other length, except for rounding.
 TEST(Work, ScalesToAnotherLength) {
   for (const char* name : {"llama-3-8b", "mistral-7b"}) {
     const Network network = zoo_network(name);

@@ -69,7 +69,7 @@ TEST(LayoutSearch, NothingElseIsFaster) {
   EXPECT_GT(tried, 50);
 }
 
-// What is chosen fits, and what is left out does not: 70 billion parameters take 18 bytes each.
+// The search times only what fits, and leaves out only what does not. 70 billion parameters take 18 bytes each.
 TEST(LayoutSearch, KeepsToTheMemory) {
   const Asked asked{.network = "llama-3-70b", .ranks = 64, .global_batch = 64};
   const FoundLayouts found = asked.found();
