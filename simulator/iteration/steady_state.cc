@@ -43,6 +43,8 @@ class Unrolled {
     start_.assign(count, 0.0);
     step_.assign(count, 0.0);
     for (const Task& task : dag.tasks()) duration_.push_back(task.duration.value());
+    rounding_ = std::max(rounding_,
+                         4 * static_cast<double>(count) * std::numeric_limits<double>::epsilon());
   }
 
   void next() {
@@ -74,7 +76,7 @@ class Unrolled {
   [[nodiscard]] bool is_steady() const {
     if (iterations_ < 2) return false;
     const auto [least, most] = std::minmax_element(step_.begin(), step_.end());
-    return *most - *least <= rounding * *most;
+    return *most - *least <= rounding_ * *most;
   }
   [[nodiscard]] double period() const { return *std::max_element(step_.begin(), step_.end()); }
 
@@ -83,12 +85,12 @@ class Unrolled {
   void skip_ahead() {
     if (iterations_ < 4 || last_step_.size() != step_.size()) return;
     for (std::size_t t = 0; t < step_.size(); ++t) {
-      if (std::abs(step_[t] - last_step_[t]) > rounding * std::abs(step_[t])) return;
+      if (std::abs(step_[t] - last_step_[t]) > rounding_ * std::abs(step_[t])) return;
     }
     double skipped = std::numeric_limits<double>::infinity();
     for (const Dependency& d : dag_.dependencies()) {
       const double gains = step_[to_size(d.from)] - step_[to_size(d.to)];
-      if (gains <= rounding * period()) continue;
+      if (gains <= rounding_ * period()) continue;
       skipped = std::min(skipped, std::floor((start_[to_size(d.to)] - done_at(d)) / gains));
     }
     if (!std::isfinite(skipped) || skipped < 1) return;
@@ -110,7 +112,8 @@ class Unrolled {
   }
 
  private:
-  static constexpr double rounding = 1e-12;
+  // Of a period. Each of a chain of tasks rounds the time once.
+  double rounding_ = 1e-12;
 
   [[nodiscard]] double done_at(const Dependency& d) const {
     return finish_[to_size(d.lag)][to_size(d.from)];
