@@ -12,9 +12,12 @@ std::string described(const Layout& layout, int ranks) {
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
   if (layout.tensor > 1)
-    add(fmt::format("tensor {}{}", layout.tensor,
-                    layout.sequence_parallel ? " with sequence parallelism" : ""));
+    add(fmt::format("tensor {}{}{}", layout.tensor,
+                    layout.sequence_parallel ? " with sequence parallelism" : "",
+                    layout.tensor_overlap ? ", exchanged beside products" : ""));
   if (layout.context > 1) add(fmt::format("context {}", layout.context));
+  if (layout.expert > 1)
+    add(fmt::format("expert {}{}", layout.expert, layout.tokens_once ? ", tokens sent once" : ""));
   if (layout.pipeline > 1)
     add(fmt::format("pipeline {} ({}{})", layout.pipeline,
                     name_in(pipeline_schedules, layout.schedule),
@@ -34,9 +37,22 @@ void check_layout(const Layout& layout, int ranks, int batches) {
                     "ranks",
                     together, layout.tensor, layout.context, layout.pipeline, ranks),
         "choose axes whose product divides the ranks");
+  const int of_stage = ranks / layout.pipeline;
+  if (layout.expert_ranks() % layout.tensor != 0 || of_stage % layout.expert_ranks() != 0)
+    throw InputError({"--expert"},
+                     fmt::format("{} ranks with different experts are no multiple of tensor {}, or "
+                                 "do not divide the {} ranks of a stage",
+                                 layout.expert, layout.tensor, of_stage),
+                     "choose a divisor of a stage's ranks that --tensor divides");
   if (!layout.sequence_parallel && layout.tensor == 1)
     throw InputError({"--no-sequence-parallel"}, "there is no tensor parallelism",
                      "add --tensor, or leave it out");
+  if (layout.tensor_overlap && layout.tensor == 1)
+    throw InputError({"--tensor-overlap"}, "there is no tensor parallelism",
+                     "add --tensor, or leave it out");
+  if (layout.tokens_once && layout.expert_ranks() == 1)
+    throw InputError({"--tokens-once"}, "no tokens travel to experts on other ranks",
+                     "add --expert, or leave it out");
   if (layout.schedule != PipelineSchedule::one_f_one_b && layout.pipeline == 1)
     throw InputError({"--pipeline-schedule"}, "there is one stage",
                      "add --pipeline, or leave it out");

@@ -7,6 +7,10 @@
 //   data      ranks with the same weights, for which a strategy says how gradients travel and what is
 //             sharded (sharding.h); those of one context count, too
 //   stage     the network is cut into stages, each of which has its own ranks (stages.h)
+//
+// The experts of a network are shared out to neighbouring ranks of a stage, whichever of the first three axes
+// these are on (Megatron-LM's expert parallelism, whose experts' tensors are not split; DeepSpeed-MoE, Rajbhandari
+// 2022, arXiv 2201.05596). Ranks with the same experts sum these experts' gradients.
 #pragma once
 
 #include <array>
@@ -32,7 +36,14 @@ struct Layout {
   // Whether what tensor parallelism leaves whole, norms and residuals, is split by elements of the
   // sequence (Korthikanti 2022, arXiv 2205.05198, 4.2.2).
   bool sequence_parallel = true;
+  // Whether what tensor parallelism exchanges travels in parts beside the product that makes or reads it
+  // (userbuffers of NVIDIA's Transformer Engine).
+  bool tensor_overlap = false;
   int context = 1;
+  int expert = 1;  // ranks that have different experts, where that is more than `tensor`
+  // Whether a token goes once to each node, or each rank of the only node, that has some of its experts, and is copied
+  // there (DeepEP; HybridEP). Else it goes to each of its experts by itself.
+  bool tokens_once = false;
   int pipeline = 1;  // stages
   // Parts of the network that each stage has: with more than one, stages are interleaved
   // (Narayanan 2021, 2.2).
@@ -44,6 +55,9 @@ struct Layout {
   // The ranks that work on one sample at a time.
   [[nodiscard]] int ranks_of_sample() const { return ranks_of_copy() * context; }
   [[nodiscard]] bool is_data_parallel() const { return ranks_of_sample() == 1; }
+  // The neighbours that experts are shared out to, and those of them that are one data-parallel group's.
+  [[nodiscard]] int expert_ranks() const { return expert > tensor ? expert : tensor; }
+  [[nodiscard]] int expert_parts() const { return expert_ranks() / tensor; }
 
   bool operator==(const Layout&) const = default;
 };

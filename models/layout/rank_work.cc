@@ -45,9 +45,10 @@ bool is_among(std::string_view kind, const std::array<std::string_view, n>& kind
 // Kinds that treat each feature, or each head, by itself.
 constexpr std::array<std::string_view, 6> by_feature = {"attention", "gelu",     "silu",
                                                         "tanh",      "multiply", "dropout"};
-constexpr std::array<std::string_view, 7> by_element = {
-    "layer_norm",  "add",        "dropout",         "select_tokens",
-    "first_token", "mean_token", "stochastic_depth"};
+constexpr std::array<std::string_view, 10> by_element = {
+    "layer_norm",    "add",           "dropout",          "select_tokens",
+    "first_token",   "mean_token",    "stochastic_depth", "route_tokens",
+    "expert_linear", "combine_tokens"};
 
 // The table of rank_work.h: what a layer makes of an input that is placed so.
 LayerPlacement placement_of(const LayerWork& layer, Activation in, Activation between) {
@@ -99,7 +100,12 @@ class Splitter {
   RankWork split() {
     if (layout_.tensor > 1) split_tensors();
     if (layout_.context > 1) split_context();
+    if (layout_.expert_ranks() > 1) split_experts();
     for (Gradient& gradient : rank_.network.gradients) take_share(gradient);
+    if (layout_.expert_parts() > 1)
+      for (Gradient& gradient : rank_.network.gradients)
+        if (rank_.network.layers[to_size(gradient.layer)].expert_ranks > 1)
+          gradient.parts = layout_.expert_parts();
     return std::move(rank_);
   }
 
@@ -143,12 +149,34 @@ class Splitter {
   }
 
   void place() {
-    for (const LayerWork& layer : whole_.layers) {
+    const std::vector<bool> narrow = are_narrow();
+    for (std::size_t i = 0; i < whole_.layers.size(); ++i) {
+      const LayerWork& layer = whole_.layers[i];
       Activation in = replicated;
       for (const int input : layer.inputs)
-        if (input != network_input) in = places_[to_size(input)].leaves;
-      places_.push_back(placement_of(layer, in, between_));
+        if (input != network_input && in != by_features) in = places_[to_size(input)].leaves;
+      if (layer.experts > 0 && !layout_.sequence_parallel)
+        throw InputError({"--no-sequence-parallel"},
+                         fmt::format("the tokens of experts in layer '{}' are split over the ranks "
+                                     "of --tensor",
+                                     layer.name),
+                         "leave it out");
+      places_.push_back(narrow[i] ? LayerPlacement{between_, between_}
+                                  : placement_of(layer, in, between_));
     }
+  }
+
+  // The linear layers that a norm reads, or whose features all heads' keys share.
+  [[nodiscard]] std::vector<bool> are_narrow() const {
+    std::vector<bool> narrow(whole_.layers.size(), false);
+    for (const LayerWork& reader : whole_.layers) {
+      if (reader.inputs.empty() || reader.inputs.back() == network_input) continue;
+      const auto input = to_size(reader.inputs.back());
+      const bool is_linear = whole_.layers[input].kind == "linear";
+      if (is_linear && (reader.kind == "layer_norm" || reader.shares_last_input))
+        narrow[input] = true;
+    }
+    return narrow;
   }
 
   // The features of a linear layer's output that a rank computes. Where there are fewer heads of keys and values
@@ -267,7 +295,8 @@ class Splitter {
       for (Exchange& exchange : rank_.exchanges[i]) exchange.elements = share(exchange.elements, c);
       if (layer.heads == 0) continue;
       // Keys and values of the rank's heads, at the layer that attention reads.
-      const std::int64_t width = layer.output.channels / layer.heads;
+      const std::int64_t width =
+          layer.head_features > 0 ? layer.head_features : layer.output.channels / layer.heads;
       const std::int64_t sequence = whole_.layers[i].output.height;
       rank_.exchanges[to_size(layer.inputs.back())].push_back(
           {.axis = Exchange::Axis::context,
@@ -277,6 +306,50 @@ class Splitter {
            .again = true,
            .readers = {static_cast<int>(i)}});
     }
+  }
+
+  void split_experts() {
+    const std::int64_t e = layout_.expert_ranks();
+    bool has_experts = false;
+    int copies = 1;
+    for (std::size_t i = 0; i < rank_.network.layers.size(); ++i) {
+      LayerWork& layer = rank_.network.layers[i];
+      if (layer.experts == 0) continue;
+      has_experts = true;
+      if (layer.experts % e != 0)
+        throw InputError(
+            {layout_.expert > layout_.tensor ? "--expert" : "--tensor"},
+            fmt::format("{} ranks for the {} experts of layer '{}'", e, layer.experts, layer.name),
+            "choose a divisor of the experts");
+      layer.expert_ranks = e;
+      if (layer.kind == "route_tokens") {
+        copies = static_cast<int>(whole_.layers[i].output.height / height_of_input(i));
+        add_all_to_all(i, copies);
+        layer.expert_ranks = 1;
+        continue;
+      }
+      ParameterTensor& weight = layer.parameters.front();
+      weight.shape.front() /= e;
+      weight.elements /= e;
+    }
+    if (!has_experts && layout_.expert > 1)
+      throw InputError({"--expert"}, fmt::format("{} has no experts", whole_.name),
+                       "leave it out, or give a mixture of experts as --model");
+    for (const LayerWork& layer : rank_.network.layers)
+      if (layer.kind == "combine_tokens") add_all_to_all(to_size(layer.inputs.front()), copies);
+  }
+
+  [[nodiscard]] std::int64_t height_of_input(std::size_t layer) const {
+    const int input = whole_.layers[layer].inputs.front();
+    return input == network_input ? whole_.sequence : whole_.layers[to_size(input)].output.height;
+  }
+
+  void add_all_to_all(std::size_t layer, int copies) {
+    rank_.exchanges[layer].push_back({.axis = Exchange::Axis::expert,
+                                      .elements = rank_.network.layers[layer].output.elements(),
+                                      .copies = copies,
+                                      .forward = Collective::all_to_all,
+                                      .backward = Collective::all_to_all});
   }
 
   const NetworkWork& whole_;

@@ -9,7 +9,11 @@
 //   linear                        split by features           partial                split by inputs
 //   attention, GELU, SiLU, product, and others of each feature: what there is, if that is split
 //   norms, sums, dropout          between                     between                replicated
+//   routing, experts, combining   between                     between                replicated
 //   loss                          split by features           (sums of a few numbers of each element)
+//
+// A linear layer that a norm reads, as before latent vectors, or whose features the keys of all heads share, takes and
+// leaves `between`, and its weights are replicated. What travels so that heads have the shared features is left out.
 //
 // `between` is split by elements with sequence parallelism, else replicated. Where a layer takes another
 // placement than the layer before leaves, the change is a collective (tensor_placement.h), and so is the
@@ -23,6 +27,9 @@
 // and so the same work.
 //
 // With fewer heads of keys and values than ranks, several ranks have the same.
+//
+// Tokens go to the ranks that have their experts by an all-to-all, and come back by another; their gradients
+// likewise. Each rank has as many experts, and of their tokens as many as it sends.
 #pragma once
 
 #include <cstdint>
@@ -35,13 +42,15 @@
 
 namespace paceline::models {
 
-// What travels at the output of a layer, between ranks that work on one sample. Elements are of the whole
-// tensor of one sample, over the ranks of the axis.
+// What travels at the output of a layer, between ranks that work on one sample, or have experts for each
+// other's. Elements are of the whole tensor of one sample, over the ranks of the axis; on that of experts, of what a
+// rank sends.
 struct Exchange {
-  enum class Axis { tensor, context };
+  enum class Axis { tensor, context, expert };
   Axis axis = Axis::tensor;
   std::int64_t elements = 0;
   int times = 1;                            // that it travels, one after the other
+  int copies = 1;                           // of each token, one for each of its experts
   std::optional<Collective> forward = {};   // behind the layer's forward pass
   std::optional<Collective> backward = {};  // of the gradient, ahead of its backward pass
   // Whether what was gathered is gathered again in the backward pass, where weight gradients need it.
@@ -57,7 +66,7 @@ struct RankWork {
 };
 
 // The network as a rank of the layout has it; stages are not told apart. Throws InputError that names the
-// option where the network is no transformer or its heads do not divide.
+// option where the network is no transformer, or its heads or experts do not divide.
 [[nodiscard]] RankWork rank_work(const NetworkWork& network, const Layout& layout);
 
 }  // namespace paceline::models

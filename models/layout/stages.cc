@@ -28,7 +28,7 @@ Stages stages_of(const NetworkWork& network, const Layout& layout) {
   Stages cut{.stages = layout.pipeline, .chunks = layout.chunks, .chunk_of = {}, .sent = {}};
   if (layout.pipeline == 1) return cut;
   const int chunks = layout.pipeline * layout.chunks;
-  // The number of the block that each layer is in, or behind.
+  // The number of the block that each layer is in; -1 ahead of all, and their number behind them.
   std::vector<int> block(network.layers.size());
   std::string_view last;
   int blocks = 0;
@@ -40,12 +40,13 @@ Stages stages_of(const NetworkWork& network, const Layout& layout) {
       ++blocks;
       last = name;
     }
-    block[i] = std::max(0, blocks - 1);
+    block[i] = is_behind ? blocks : blocks - 1;
   }
   if (network.sequence == 0 || blocks == 0 || (blocks > 1 && !is_behind))
     throw InputError({"--pipeline"}, fmt::format("{} is no stack of blocks", network.name),
                      "give a language model as --model, or leave it out");
-  if (chunks > blocks)
+  // What is ahead of the blocks, and what is behind them, may be a chunk.
+  if (chunks > blocks + 2)
     throw InputError({layout.chunks > 1 ? "--chunks" : "--pipeline"},
                      fmt::format("{} has {} blocks for {} chunks", network.name, blocks, chunks),
                      "choose fewer");
@@ -53,7 +54,8 @@ Stages stages_of(const NetworkWork& network, const Layout& layout) {
   const std::vector<int> sizes = shared_out(blocks, chunks);
   for (std::size_t chunk = 0; chunk < sizes.size(); ++chunk)
     chunk_of_block.insert(chunk_of_block.end(), to_size(sizes[chunk]), static_cast<int>(chunk));
-  for (const int b : block) cut.chunk_of.push_back(chunk_of_block[to_size(b)]);
+  for (const int b : block)
+    cut.chunk_of.push_back(b < 0 ? 0 : b == blocks ? chunks - 1 : chunk_of_block[to_size(b)]);
   cut.sent.assign(to_size(chunks), 0);
   for (std::size_t i = 0; i < block.size(); ++i)
     for (const int input : network.layers[i].inputs)

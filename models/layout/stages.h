@@ -2,7 +2,8 @@
 //
 // Blocks (block_of() in work.h) are shared out evenly, in the order of the network. Where they do not divide, the
 // last chunk has one less, then the first, because these also have what is in no block: embeddings, and the head
-// with its loss; then those before the last, one after the other.
+// with its loss; then those before the last, one after the other. With two chunks more than blocks, these two have no
+// block.
 #pragma once
 
 #include <vector>

@@ -1,6 +1,8 @@
 // Tests: tests/models/hugging_face_test.cc, tests/models/zoo_test.cc.
 #include "models/network/decoder.h"
 
+#include <vector>
+
 namespace paceline::models {
 namespace {
 
@@ -8,8 +10,8 @@ class Blocks {
  public:
   Blocks(NetworkBuilder& network, const Decoder& sizes) : net_(network), sizes_(sizes) {}
 
-  // Adds a block that reads the named layer. Returns the name of its last layer.
-  std::string add(const std::string& name, const std::string& input) {
+  // Adds a block that reads the named layer, with experts or the usual feed-forward layers. Returns the name of its last layer.
+  std::string add(const std::string& name, const std::string& input, bool has_experts) {
     const std::string first = net_.add(name + ".norm1", LayerNorm{sizes_.norm_bias}, {input});
     const std::string attended = attention(name + ".attn", first);
     if (sizes_.is_parallel) {
@@ -21,23 +23,74 @@ class Blocks {
     }
     const std::string middle = net_.add(name + ".add1", Add{}, {input, attended});
     const std::string second = net_.add(name + ".norm2", LayerNorm{sizes_.norm_bias});
-    return net_.add(name + ".add2", Add{}, {middle, feed_forward(name + ".mlp", second)});
+    if (!has_experts)
+      return net_.add(name + ".add2", Add{}, {middle, feed_forward(name + ".mlp", second)});
+    return experts(name, middle, second);
   }
 
  private:
   std::string attention(const std::string& name, const std::string& input) {
+    if (sizes_.latent.rank > 0) return latent_attention(name, input);
     const std::int64_t all = sizes_.heads + 2 * sizes_.key_value_heads;
     net_.add(name + ".qkv", Linear{all * sizes_.head_features, sizes_.query_bias}, {input});
     net_.add(name, Attention{.heads = sizes_.heads,
                              .key_value_heads = sizes_.key_value_heads,
                              .causal = true,
                              .fused = true,
-                             .sliding_window = sizes_.sliding_window});
+                             .sliding_window = sizes_.sliding_window,
+                             .head_norms = sizes_.head_norms});
     return net_.add(name + ".out", Linear{sizes_.features, sizes_.output_bias});
   }
 
+  std::string latent_attention(const std::string& name, const std::string& input) {
+    const LatentAttention& latent = sizes_.latent;
+    const std::int64_t query = sizes_.head_features + latent.positioned;
+    std::string queries = input;
+    if (latent.query_rank > 0) {
+      net_.add(name + ".q_down", Linear{latent.query_rank, false}, {input});
+      queries = net_.add(name + ".q_norm", LayerNorm{false});
+    }
+    queries = net_.add(name + ".q", Linear{sizes_.heads * query, false}, {queries});
+    const std::string shared =
+        net_.add(name + ".k_shared", Linear{latent.positioned, false}, {input});
+    net_.add(name + ".kv_down", Linear{latent.rank, false}, {input});
+    net_.add(name + ".kv_norm", LayerNorm{false});
+    const std::string keys_and_values = net_.add(
+        name + ".kv", Linear{sizes_.heads * (sizes_.head_features + latent.value_features), false});
+    net_.add(name,
+             Attention{.heads = sizes_.heads,
+                       .causal = true,
+                       .fused = true,
+                       .value_features = latent.value_features},
+             {queries, keys_and_values, shared});
+    return net_.add(name + ".out", Linear{sizes_.features, sizes_.output_bias});
+  }
+
+  // What experts make of a token, and the layers beside them, are added to `residual`. The experts come last, so
+  // that their gradients stand together.
+  std::string experts(const std::string& name, const std::string& residual,
+                      const std::string& input) {
+    const Experts& of = sizes_.experts;
+    std::vector<std::string> sum = {residual};
+    if (of.shared_inner > 0) sum.push_back(feed_forward(name + ".shared", input, of.shared_inner));
+    const std::string routed =
+        net_.add(name + ".router", RouteTokens{of.count, of.active, of.bias}, {input});
+    const ExpertLinear inner{of.count, of.inner};
+    net_.add(name + ".experts.gate", inner, {routed});
+    const std::string gate = net_.add(name + ".experts.silu", Silu{});
+    const std::string up = net_.add(name + ".experts.up", inner, {routed});
+    net_.add(name + ".experts.mul", Multiply{}, {gate, up});
+    net_.add(name + ".experts.down", ExpertLinear{of.count, sizes_.features});
+    sum.push_back(net_.add(name + ".combine", CombineTokens{of.active}));
+    return net_.add(name + ".add2", Add{}, sum);
+  }
+
   std::string feed_forward(const std::string& name, const std::string& input) {
-    const Linear inner{sizes_.inner, sizes_.inner_bias};
+    return feed_forward(name, input, sizes_.inner);
+  }
+  std::string feed_forward(const std::string& name, const std::string& input,
+                           std::int64_t features) {
+    const Linear inner{features, sizes_.inner_bias};
     if (sizes_.has_gate) {
       net_.add(name + ".gate", inner, {input});
       const std::string gate = net_.add(name + ".silu", Silu{});
@@ -67,7 +120,9 @@ Network decoder(const Decoder& sizes) {
     last = net.add("embeddings", Add{}, {last, where});
   }
   Blocks blocks(net, sizes);
-  for (std::int64_t i = 0; i < sizes.blocks; ++i) last = blocks.add("h" + std::to_string(i), last);
+  for (std::int64_t i = 0; i < sizes.blocks; ++i)
+    last = blocks.add("h" + std::to_string(i), last,
+                      sizes.experts.count > 0 && i >= sizes.experts.dense_blocks);
   const std::string normalised = net.add("norm", LayerNorm{sizes.norm_bias}, {last});
   if (sizes.is_tied)
     net.add("logits", TiedLinear{}, {normalised, "tokens"});

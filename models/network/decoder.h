@@ -12,6 +12,27 @@
 
 namespace paceline::models {
 
+// Attention whose keys and values come from a latent vector (Attention in layer.h).
+struct LatentAttention {
+  std::int64_t query_rank =
+      0;  // of the latent vector of queries; 0 where they come from the block's input
+  std::int64_t rank = 0;  // of that of keys and values; 0: attention is the usual
+  std::int64_t positioned =
+      1;  // features of queries and keys that have positions, which all heads' keys share
+  std::int64_t value_features = 1;
+};
+
+// Feed-forward layers of which each token passes a few.
+struct Experts {
+  std::int64_t count = 0;  // 0: feed-forward layers are the usual
+  std::int64_t active = 1;
+  std::int64_t inner = 1;  // features inside an expert
+  std::int64_t shared_inner =
+      0;  // inside the layer that all tokens pass beside their experts; 0: there is none
+  bool bias = false;              // of the choice
+  std::int64_t dense_blocks = 0;  // at the start, that have the usual layers
+};
+
 struct Decoder {
   std::string name;
   std::int64_t blocks = 1;
@@ -28,7 +49,10 @@ struct Decoder {
   bool has_gate = false;            // SwiGLU, with SiLU; else GELU
   // Attention and feed-forward layers read the same input, and their results are added at once.
   bool is_parallel = false;
-  int norms = 2;  // of a parallel block: one for both, or one each
+  int norms = 2;            // of a parallel block: one for both, or one each
+  bool head_norms = false;  // of the queries and keys of each head
+  LatentAttention latent = {};
+  Experts experts = {};
   // Whether these layers have a bias.
   bool norm_bias = false;
   bool query_bias = false;   // of queries, keys and values

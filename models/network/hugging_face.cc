@@ -48,11 +48,13 @@ struct LlamaDefaults {
   std::int64_t vocabulary;
   std::optional<std::int64_t> key_value_heads;  // as many as heads
   std::int64_t positions;
+  std::int64_t blocks = 32;
+  std::int64_t features = 4096;
 };
 Decoder of_llamas_kind(const JsonValue& config, const LlamaDefaults& defaults) {
   Decoder made;
-  made.blocks = size_or(config, "num_hidden_layers", 32);
-  made.features = size_or(config, "hidden_size", 4096);
+  made.blocks = size_or(config, "num_hidden_layers", defaults.blocks);
+  made.features = size_or(config, "hidden_size", defaults.features);
   made.heads = size_or(config, "num_attention_heads", 32);
   made.key_value_heads =
       size_or(config, "num_key_value_heads", defaults.key_value_heads.value_or(made.heads));
@@ -84,6 +86,17 @@ Decoder mistral(const JsonValue& config) {
   return made;
 }
 
+Decoder mixtral(const JsonValue& config) {
+  Decoder made = of_llamas_kind(
+      config, {.inner = 14336, .vocabulary = 32000, .key_value_heads = 8, .positions = 131072});
+  if (config.has_value("sliding_window"))
+    made.sliding_window = config.at("sliding_window").whole(1, most_positions);
+  made.experts = {.count = size_or(config, "num_local_experts", 8),
+                  .active = size_or(config, "num_experts_per_tok", 2),
+                  .inner = made.inner};
+  return made;
+}
+
 // Queries, keys and values have a bias, which no key says. A window has a value, and is off.
 Decoder qwen2(const JsonValue& config) {
   Decoder made = of_llamas_kind(
@@ -93,6 +106,78 @@ Decoder qwen2(const JsonValue& config) {
     config.at("use_sliding_window")
         .fail("windows in some of the layers are not modelled", "set it to false");
   return made;
+}
+
+// Heads have 128 features, whatever their number.
+Decoder qwen3_of(const JsonValue& config, const LlamaDefaults& defaults) {
+  Decoder made = of_llamas_kind(config, defaults);
+  made.head_features = size_or(config, "head_dim", 128);
+  made.query_bias = made.output_bias = flag_or(config, "attention_bias", false);
+  made.head_norms = true;
+  return made;
+}
+Decoder qwen3(const JsonValue& config) {
+  return qwen3_of(
+      config, {.inner = 22016, .vocabulary = 151936, .key_value_heads = 32, .positions = 32768});
+}
+Decoder qwen3_moe(const JsonValue& config) {
+  Decoder made = qwen3_of(config, {.inner = 6144,
+                                   .vocabulary = 151936,
+                                   .key_value_heads = 4,
+                                   .positions = 32768,
+                                   .blocks = 24,
+                                   .features = 2048});
+  made.experts = {.count = size_or(config, "num_experts", 128),
+                  .active = size_or(config, "num_experts_per_tok", 8),
+                  .inner = size_or(config, "moe_intermediate_size", 768)};
+  const bool has_others =
+      size_or(config, "decoder_sparse_step", 1) != 1 ||
+      (config.has_value("mlp_only_layers") && config.at("mlp_only_layers").size() > 0);
+  if (has_others)
+    config.at(config.has_value("mlp_only_layers") ? "mlp_only_layers" : "decoder_sparse_step")
+        .fail("experts in some of the blocks are not modelled", "let all blocks have them");
+  return made;
+}
+
+// The shared experts are one layer.
+Decoder deepseek(const JsonValue& config, bool has_bias) {
+  const auto whole = [&](const char* key, std::int64_t otherwise) {
+    return has_bias ? size_or(config, key, otherwise) : config.at(key).whole(1, largest_size);
+  };
+  Decoder made;
+  made.blocks = whole("num_hidden_layers", 61);
+  made.features = whole("hidden_size", 7168);
+  made.heads = made.key_value_heads = whole("num_attention_heads", 128);
+  made.head_features = whole("qk_nope_head_dim", 128);
+  made.inner = whole("intermediate_size", 18432);
+  made.vocabulary = whole("vocab_size", 129280);
+  made.sequence = sample_of(config, "max_position_embeddings", 4096);
+  made.is_tied = flag_or(config, "tie_word_embeddings", false);
+  made.has_gate = true;
+  const bool has_no_query_rank = config.has("q_lora_rank") && !config.has_value("q_lora_rank");
+  made.latent = {.query_rank = has_no_query_rank ? 0 : whole("q_lora_rank", 1536),
+                 .rank = whole("kv_lora_rank", 512),
+                 .positioned = whole("qk_rope_head_dim", 64),
+                 .value_features = whole("v_head_dim", 128)};
+  const std::int64_t inner = whole("moe_intermediate_size", 2048);
+  made.experts = {.count = whole("n_routed_experts", 256),
+                  .active = whole("num_experts_per_tok", 8),
+                  .inner = inner,
+                  .shared_inner = inner * whole("n_shared_experts", 1),
+                  .bias = has_bias,
+                  .dense_blocks = config.has_value("first_k_dense_replace")
+                                      ? config.at("first_k_dense_replace").whole(0, largest_size)
+                                      : 3};
+  if (size_or(config, "moe_layer_freq", 1) != 1)
+    config.at("moe_layer_freq")
+        .fail("experts in some of the blocks are not modelled", "set it to 1");
+  return made;
+}
+Decoder deepseek_v2(const JsonValue& config) {
+  return deepseek(config, false);
+}
+Decoder deepseek_v3(const JsonValue& config) {
+  return deepseek(config, true);
 }
 
 Decoder gpt2(const JsonValue& config) {
@@ -179,7 +264,12 @@ struct Architecture {
 };
 constexpr std::array architectures = {Architecture{"llama", llama},
                                       Architecture{"mistral", mistral},
+                                      Architecture{"mixtral", mixtral},
                                       Architecture{"qwen2", qwen2},
+                                      Architecture{"qwen3", qwen3},
+                                      Architecture{"qwen3_moe", qwen3_moe},
+                                      Architecture{"deepseek_v2", deepseek_v2},
+                                      Architecture{"deepseek_v3", deepseek_v3},
                                       Architecture{"gpt2", gpt2},
                                       Architecture{"gpt_neox", gpt_neox},
                                       Architecture{"falcon", falcon},
@@ -219,16 +309,13 @@ Network parse_hugging_face(std::string_view text, const std::string& file) {
   if (known == architectures.end()) {
     std::vector<std::string_view> names;
     for (const Architecture& architecture : architectures) names.push_back(architecture.type);
-    const bool has_experts = config.has("num_local_experts") || config.has("n_routed_experts") ||
-                             config.has("num_experts");
     config.at("model_type")
-        .fail(has_experts
-                  ? fmt::format("{} is a mixture of experts, which is not modelled yet", type)
-                  : fmt::format("no network of type {} is known here", type),
+        .fail(fmt::format("no network of type {} is known here", type),
               fmt::format("give one of {}, or describe it in YAML (docs/formats.md)",
                           fmt::join(names, ", ")));
   }
-  if (config.has_value("quantization_config"))
+  // DeepSeek 3 was trained in the FP8 that its file has.
+  if (config.has_value("quantization_config") && type != "deepseek_v3")
     config.at("quantization_config")
         .fail("these weights are quantised, and are not trained",
               "give the configuration of the network that they were made of");

@@ -1,6 +1,7 @@
 // Reads the configuration that Hugging Face's Transformers publishes with a network (config.json), of
-// decoder-only transformers: Llama, Mistral, Qwen 2, GPT-2, GPT-NeoX, Falcon and MPT, each with the
-// defaults of its class where a key is absent, because files leave out what equals them.
+// decoder-only transformers: Llama, Mistral, Mixtral, Qwen 2 and 3 (also with experts), DeepSeek 2 and 3, GPT-2,
+// GPT-NeoX, Falcon and MPT, each with the defaults of its class where a key is absent, because files leave out what
+// equals them. Of DeepSeek 3, the module that predicts one more token is left out.
 //
 // A sample has as many elements as the network has positions, and 8,192 where it has more: what
 // --sequence says otherwise. The mapping, with its sources and counts, is that of Transformers' classes

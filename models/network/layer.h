@@ -208,6 +208,12 @@ struct Tanh {
 // `fused` is one kernel that keeps no scores (Dao 2022): where it is causal it computes half of the
 // square. With a `sliding_window` an element of it attends to that many before and with it (Beltagy 2020); 0 is
 // all of them.
+//
+// With `value_features` keys and values come from a latent vector (multi-head latent attention, DeepSeek-AI 2024,
+// arXiv 2405.04434, 2.1). It then reads queries; keys and values, side by side in each head; and the features that
+// all heads' keys share, which have positions. Values have `value_features` in each head, and queries the
+// features of a key with the shared ones. It is fused. `head_norms` normalise queries and keys of each head, with
+// two parameters, NAME.q_norm and NAME.k_norm (Qwen 3).
 struct Attention {
   std::int64_t heads = 1;
   std::int64_t key_value_heads = 0;
@@ -217,7 +223,33 @@ struct Attention {
   bool learned_scale = false;
   bool fused = false;
   std::int64_t sliding_window = 0;
+  std::int64_t value_features = 0;
+  bool head_norms = false;
   bool operator==(const Attention&) const = default;
+};
+
+// Chooses `active` of a number of experts for each element of a sequence, by a linear layer of as many
+// outputs, and copies the element for each of them (Shazeer 2017, arXiv 1701.06538). Its output has
+// `active` times as many elements, in the order of the experts. A `bias` balances the choice.
+struct RouteTokens {
+  std::int64_t experts = 1;
+  std::int64_t active = 1;
+  bool bias = false;
+  bool operator==(const RouteTokens&) const = default;
+};
+
+// A linear layer of each expert, for the elements that were routed to it. All experts' weights are one
+// tensor.
+struct ExpertLinear {
+  std::int64_t experts = 1;
+  std::int64_t outputs = 1;
+  bool operator==(const ExpertLinear&) const = default;
+};
+
+// Sums what the `active` experts of an element made of it, weighted by their scores: the reverse of RouteTokens.
+struct CombineTokens {
+  std::int64_t active = 1;
+  bool operator==(const CombineTokens&) const = default;
 };
 
 // The bias of attention's scores by how far apart two elements of a window are, for each head: an
@@ -259,7 +291,7 @@ using LayerKind =
                  AdaptiveAveragePool, Lrn, Dropout, Add, Concat, Flatten, SoftmaxCrossEntropy,
                  Embedding, Linear, TiedLinear, LayerNorm, Gelu, Tanh, Attention, SelectTokens,
                  FirstToken, StochasticDepth, Multiply, Scale, Rearrange, Slice, Pad, ClassToken,
-                 RelativePositionBias, MeanToken, Silu>;
+                 RelativePositionBias, MeanToken, Silu, RouteTokens, ExpertLinear, CombineTokens>;
 
 // The names of the kinds in YAML, in the order of LayerKind. Convolution is "convolution", MaxPool
 // "max_pool" and so on.
@@ -295,7 +327,10 @@ inline constexpr std::array<std::string_view, std::variant_size_v<LayerKind>> la
     "class_token",
     "relative_position_bias",
     "mean_token",
-    "silu"};
+    "silu",
+    "route_tokens",
+    "expert_linear",
+    "combine_tokens"};
 
 [[nodiscard]] inline std::string_view name(const LayerKind& kind) {
   return layer_kind_names[kind.index()];

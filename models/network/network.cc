@@ -42,7 +42,8 @@ struct OutOfRange {
     return first({of("heads", a.heads),
                   a.key_value_heads == 0 ? "" : of("key_value_heads", a.key_value_heads),
                   a.window == 0 ? "" : of("window", a.window),
-                  a.sliding_window == 0 ? "" : of("sliding_window", a.sliding_window)});
+                  a.sliding_window == 0 ? "" : of("sliding_window", a.sliding_window),
+                  a.value_features == 0 ? "" : of("value_features", a.value_features)});
   }
   std::string operator()(const RelativePositionBias& b) const {
     return first({of("entries", b.entries), of("heads", b.heads), of("window", b.window),
@@ -52,6 +53,14 @@ struct OutOfRange {
     const bool is_share = s.share > 0 && s.share <= 1;
     return is_share ? "" : fmt::format("share {}", s.share);
   }
+  std::string operator()(const RouteTokens& r) const {
+    return r.active > r.experts ? fmt::format("active {} of experts {}", r.active, r.experts)
+                                : first({of("experts", r.experts), of("active", r.active)});
+  }
+  std::string operator()(const ExpertLinear& e) const {
+    return first({of("experts", e.experts), of("outputs", e.outputs)});
+  }
+  std::string operator()(const CombineTokens& c) const { return of("active", c.active); }
   std::string operator()(const TiedLinear&) const { return ""; }
   std::string operator()(const LayerNorm&) const { return ""; }
   std::string operator()(const Gelu&) const { return ""; }

@@ -184,7 +184,23 @@ struct Inference {
     return out;
   }
   Shape operator()(const LayerNorm&) const { return for_each_element(in[0].channels); }
+  Shape operator()(const RouteTokens& r) const {
+    need_sequence();
+    return Shape::sequence(in[0].height * r.active, in[0].channels);
+  }
+  Shape operator()(const ExpertLinear& e) const {
+    need_sequence();
+    return Shape::sequence(in[0].height, e.outputs);
+  }
+  Shape operator()(const CombineTokens& c) const {
+    need_sequence();
+    if (in[0].height % c.active != 0)
+      fail(layer, fmt::format("{} elements of {} experts each", in[0].height, c.active),
+           "let it have the active experts of the route_tokens before it");
+    return Shape::sequence(in[0].height / c.active, in[0].channels);
+  }
   Shape operator()(const Attention& a) const {
+    if (a.value_features > 0) return of_latent(a);
     const bool has_bias = in.size() % 2 == 0;
     const std::size_t sequences = in.size() - (has_bias ? 1 : 0);
     for (const Shape& shape : std::span(in).first(sequences)) {
@@ -228,6 +244,26 @@ struct Inference {
   }
 
  private:
+  // Of attention whose keys and values come from a latent vector.
+  [[nodiscard]] Shape of_latent(const Attention& a) const {
+    if (!a.fused || in.size() != 3 || a.key_value_heads != 0)
+      fail(layer, "value_features without fused: true and three inputs, or with key_value_heads",
+           "write inputs: [queries, keys_and_values, shared_features] and fused: true");
+    for (const Shape& shape : in)
+      if (!shape.is_sequence || shape.height != in[0].height)
+        fail(layer, fmt::format("attention reads {}", described(shape)),
+             "let it read three sequences of as many elements");
+    check_heads(a.heads, in[0].channels);
+    check_heads(a.heads, in[1].channels);
+    const std::int64_t query = in[0].channels / a.heads;
+    const std::int64_t own = in[1].channels / a.heads - a.value_features;
+    if (own < 1 || own + in[2].channels != query)
+      fail(layer,
+           fmt::format("a query has {} features, and a key {} and {} that are shared", query, own,
+                       in[2].channels),
+           "let the features of a key and the shared ones be those of a query");
+    return Shape::sequence(in[0].height, a.heads * a.value_features);
+  }
   // Features of the queries, and so of the output, where queries, keys and values are side by side: h
   // heads of queries, and twice the heads of keys and values.
   [[nodiscard]] std::int64_t of_packed(const Attention& a) const {

@@ -170,6 +170,11 @@ struct Counting {
   void operator()(const Attention& a) const {
     work.heads = a.heads;
     work.key_value_heads = a.key_value_heads == 0 ? a.heads : a.key_value_heads;
+    if (a.head_norms) {
+      const std::int64_t of_head = out.channels / a.heads;
+      add_parameter("q_norm", {of_head});
+      add_parameter("k_norm", {of_head});
+    }
     if (a.fused) return fused(a);
     const std::int64_t window = a.window == 0 ? out.height : a.window;
     const std::int64_t square = product(work.name, {a.heads, out.height, window});
@@ -182,6 +187,25 @@ struct Counting {
             out.elements() + all_in + 4 * square + 2 * dropped, all_in + 2 * square + dropped);
     work.forward_passing = square;  // the scores: backward reads their softmax
     work.kept = all_in + square + 2 * dropped;
+  }
+  // A score of each expert in FP32, and the copies of what is routed.
+  void operator()(const RouteTokens& r) const {
+    work.experts = r.experts;
+    add_parameter("weight", {r.experts, in.channels});
+    if (r.bias) add_parameter("bias", {r.experts});
+    matrix(product(work.name, {2, in.elements(), r.experts}));
+    const std::int64_t scores = product(work.name, {2, r.experts, in.height});
+    work.forward_written = out.elements() + scores;
+    work.backward_read = in.elements() + out.elements() + scores;
+  }
+  void operator()(const ExpertLinear& e) const {
+    work.experts = e.experts;
+    add_parameter("weight", {e.experts, e.outputs, in.channels});
+    matrix(product(work.name, {2, in.elements(), e.outputs}));
+  }
+  void operator()(const CombineTokens&) const {
+    traffic(in.elements(), out.elements(), out.elements() + in.elements(), in.elements());
+    work.kept = in.elements();
   }
   // What is not picked gets a gradient of 0.
   void operator()(const SelectTokens&) const { pick(); }
@@ -218,13 +242,23 @@ struct Counting {
     // a whole number.
     const std::int64_t pairs = a.causal ? product(work.name, {window, 2 * out.height - window})
                                         : product(work.name, {2, window, out.height});
-    work.head_features = out.channels / a.heads;
-    work.square_flops = product(work.name, {4, out.height, window, out.channels});
-    work.forward_flops = product(work.name, {2, pairs, out.channels});
-    work.data_gradient_flops = needs_data_gradient ? work.forward_flops / 2 * 5 : 0;
+    // Of all heads. Products of queries and keys have the width of these, and those of values theirs.
+    const std::int64_t values = out.channels;
+    const std::int64_t keys = a.value_features > 0 ? in.channels : values;
+    work.head_features = (keys + values) / (2 * a.heads);
+    work.shares_last_input = a.value_features > 0;
+    work.attends_to_all = window == out.height;
+    work.square_flops = product(work.name, {2, out.height, window, keys + values});
+    work.forward_flops = product(work.name, {pairs, keys + values});
+    work.data_gradient_flops =
+        needs_data_gradient ? product(work.name, {pairs, 3 * keys + 2 * values}) : 0;
+    // What all heads share is copied to each of them, with as many numbers as keys and values have.
+    const std::int64_t copied =
+        a.value_features > 0 ? out.height * (keys + values) - (all_in - in.elements()) : 0;
     const std::int64_t softmax = product(work.name, {a.heads, out.height});
-    traffic(all_in, out.elements() + softmax, all_in + 2 * out.elements() + softmax, all_in);
-    work.kept = all_in + softmax;
+    traffic(all_in, out.elements() + softmax + copied, all_in + 2 * out.elements() + softmax,
+            all_in);
+    work.kept = all_in + softmax + copied;
   }
   // A matrix product, and its two gradients: of the input and of the weights.
   void matrix(std::int64_t flops) const {
@@ -269,7 +303,8 @@ bool keeps_inputs(const LayerKind& kind) {
   };
   const auto* scale = std::get_if<Scale>(&kind);
   using Keeping = std::variant<Convolution, FullyConnected, BatchNorm, Lrn, Multiply, Linear,
-                               TiedLinear, LayerNorm, Gelu, Silu, Attention, SoftmaxCrossEntropy>;
+                               TiedLinear, LayerNorm, Gelu, Silu, Attention, SoftmaxCrossEntropy,
+                               RouteTokens, ExpertLinear, CombineTokens>;
   return is_any(static_cast<Keeping*>(nullptr)) || (scale != nullptr && scale->learned);
 }
 
@@ -353,14 +388,11 @@ NetworkWork scaled_to(NetworkWork network, std::int64_t sequence) {
   const auto scale = [](std::int64_t& count, double factor) {
     count = std::llround(static_cast<double>(count) * factor);
   };
+  // With a window, each element attends to as many others, whatever the length.
   for (LayerWork& layer : network.layers) {
-    // With a window, each element attends to as many others, whatever the length.
-    const bool is_square =
-        layer.square_flops > 0 &&
-        layer.square_flops == 4 * layer.output.height * layer.output.height * layer.output.channels;
     for (std::int64_t* flops : {&layer.forward_flops, &layer.data_gradient_flops,
                                 &layer.weight_gradient_flops, &layer.square_flops})
-      scale(*flops, is_square ? ratio * ratio : ratio);
+      scale(*flops, layer.attends_to_all ? ratio * ratio : ratio);
     for (std::int64_t* count :
          {&layer.forward_read, &layer.forward_written, &layer.forward_passing, &layer.backward_read,
           &layer.backward_written, &layer.kept, &layer.stored, &layer.output.height})

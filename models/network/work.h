@@ -17,13 +17,15 @@
 // (Vaswani 2017), unless it is fused, and reads its inputs and writes its output alone. Rows that an embedding picks are traffic. Beside it a pass moves
 // weights once for a batch: forward_weights() and backward_weights(). The bias of attention's
 // scores is one for all samples: its weights move, and nothing else; the FLOPs of the small network
-// that may make it, once for a batch, are left out.
+// that may make it, once for a batch, are left out. Experts do what their tokens take, as if these were shared out
+// evenly, and a batch moves the weights of all of them.
 //
 // Stored: a tensor that several layers keep is in memory once. ReLU works in place, flatten and other views
 // store nothing, and SiLU in front of a product is computed anew, as fused kernels of gated layers do.
 // Kept for backward: the input of convolution, fully connected, linear, batch norm, layer norm,
 // GELU, a learned scale, embedding, LRN (which keeps its scale too) and the loss; both inputs of a
-// product; the output of ReLU (in place) and tanh; one element for each output of max pooling (its index) and of dropout (its mask). Attention
+// product; the input of routing, of experts and of what combines them, and the scores of all experts;
+// the output of ReLU (in place) and tanh; one element for each output of max pooling (its index) and of dropout (its mask). Attention
 // keeps its inputs, the softmax, and with dropout its mask and output; fused, a number of each element and head in
 // place of the softmax. Others keep nothing.
 //
@@ -55,14 +57,20 @@ struct LayerWork {
   Shape output;      // of one sample
   std::vector<ParameterTensor> parameters;  // as declared: weight, then bias
   std::vector<int> inputs;  // layers whose output it reads for each sample, or network_input
+  // Of latent attention: whether the last input's features are in the keys of all heads.
+  bool shares_last_input = false;
   std::int64_t groups = 1;  // of a convolution
   // The heads of attention. Both numbers are equal unless several heads of queries share one of keys and values.
   std::int64_t heads = 0;
   std::int64_t key_value_heads = 0;
-  // Where attention is fused: the width of a head, and the FLOPs of a forward pass in which each element attends
-  // to its whole window, to later elements, too.
+  // Where attention is fused: the width of a head (the mean of keys and values), and the FLOPs of a forward pass
+  // in which each element attends to its whole window, to later elements, too; and whether that is all of them.
   std::int64_t head_features = 0;
   std::int64_t square_flops = 0;
+  bool attends_to_all = false;
+  // Of a layer of experts: their number, and that of the ranks they are shared out to.
+  std::int64_t experts = 0;
+  std::int64_t expert_ranks = 1;
 
   std::int64_t forward_flops = 0;
   std::int64_t data_gradient_flops = 0;  // 0 for layers that see only the network's input
@@ -108,7 +116,14 @@ struct Gradient {
   std::string name;
   std::int64_t elements = 0;
   int layer = 0;  // index into NetworkWork::layers
-  int chunk = 0;  // of a pipeline, in which the layer is; no bucket has gradients of two
+  int chunk = 0;  // of a pipeline, in which the layer is
+  // The neighbours of a data-parallel group that each have other experts: every `parts`-th rank sums it.
+  int parts = 1;
+
+  // Whether one bucket may have both.
+  [[nodiscard]] bool travels_with(const Gradient& other) const {
+    return chunk == other.chunk && parts == other.parts;
+  }
 };
 
 // The block that a layer or a gradient is part of: its name up to the first of its parts, by dots, that ends

@@ -101,8 +101,11 @@ std::vector<std::string> attributes(std::string_view kind) {
   if (kind == "tied_linear") return {"table", "bias"};
   if (kind == "layer_norm") return {"bias"};
   if (kind == "attention")
-    return {"heads",  "key_value_heads", "causal", "dropout",
-            "window", "learned_scale",   "fused",  "sliding_window"};
+    return {"heads",         "key_value_heads", "causal",         "dropout",        "window",
+            "learned_scale", "fused",           "sliding_window", "value_features", "head_norms"};
+  if (kind == "route_tokens") return {"experts", "active", "bias"};
+  if (kind == "expert_linear") return {"experts", "outputs"};
+  if (kind == "combine_tokens") return {"active"};
   if (kind == "relative_position_bias") return {"entries", "heads", "window", "hidden"};
   if (kind == "stochastic_depth") return {"probability"};
   if (kind == "scale") return {"learned"};
@@ -164,8 +167,19 @@ std::optional<LayerKind> kind_of_sequences(const YamlMap& map, std::string_view 
         .learned_scale = map.flag_or("learned_scale", false),
         .fused = map.flag_or("fused", false),
         .sliding_window =
-            map.has("sliding_window") ? map.parsed("sliding_window", size_or_zero) : 0};
+            map.has("sliding_window") ? map.parsed("sliding_window", size_or_zero) : 0,
+        .value_features =
+            map.has("value_features") ? map.parsed("value_features", size_or_zero) : 0,
+        .head_norms = map.flag_or("head_norms", false)};
   }
+  if (kind == "route_tokens")
+    return RouteTokens{.experts = map.parsed("experts", size),
+                       .active = map.parsed("active", size),
+                       .bias = map.flag_or("bias", false)};
+  if (kind == "expert_linear")
+    return ExpertLinear{.experts = map.parsed("experts", size),
+                        .outputs = map.parsed("outputs", size)};
+  if (kind == "combine_tokens") return CombineTokens{map.parsed("active", size)};
   if (kind == "select_tokens") {
     const auto share = [](const std::string& text) { return parse_share(text, 1e-6, 1); };
     return SelectTokens{map.parsed("share", share)};
@@ -429,6 +443,18 @@ std::string attributes_text(const LayerKind& kind) {
     if (attention->fused) add("fused", "true");
     if (attention->sliding_window != 0)
       add("sliding_window", fmt::format("{}", attention->sliding_window));
+    if (attention->value_features != 0)
+      add("value_features", fmt::format("{}", attention->value_features));
+    if (attention->head_norms) add("head_norms", "true");
+  } else if (const auto* route = std::get_if<RouteTokens>(&kind)) {
+    add("experts", fmt::format("{}", route->experts));
+    add("active", fmt::format("{}", route->active));
+    if (route->bias) add("bias", "true");
+  } else if (const auto* expert = std::get_if<ExpertLinear>(&kind)) {
+    add("experts", fmt::format("{}", expert->experts));
+    add("outputs", fmt::format("{}", expert->outputs));
+  } else if (const auto* combine = std::get_if<CombineTokens>(&kind)) {
+    add("active", fmt::format("{}", combine->active));
   } else if (const auto* norm = std::get_if<LayerNorm>(&kind)) {
     if (!norm->bias) add("bias", "false");
   } else if (const auto* bias = std::get_if<RelativePositionBias>(&kind)) {

@@ -61,7 +61,7 @@ void join_up_to_theta(const Strategy& strategy, std::span<const Gradient> gradie
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     open.elements += gradients[i].elements;
     ++open.gradient_count;
-    if (i + 1 < gradients.size() && gradients[i].chunk == gradients[i + 1].chunk) {
+    if (i + 1 < gradients.size() && gradients[i].travels_with(gradients[i + 1])) {
       const bool same_block =
           by_blocks && block_of(gradients[i].name) == block_of(gradients[i + 1].name);
       if (same_block || stays_open(open, gradients[i + 1])) continue;

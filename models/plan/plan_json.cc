@@ -53,17 +53,27 @@ Dispatch read_dispatch(const JsonValue& entry) {
 
 // A plan whose ranks are data-parallel alone has no such key.
 Json layout_json(const Layout& layout) {
-  return {{"tensor", layout.tensor},   {"sequence_parallel", layout.sequence_parallel},
-          {"context", layout.context}, {"pipeline", layout.pipeline},
-          {"chunks", layout.chunks},   {"schedule", name_in(pipeline_schedules, layout.schedule)}};
+  return {{"tensor", layout.tensor},
+          {"sequence_parallel", layout.sequence_parallel},
+          {"tensor_overlap", layout.tensor_overlap},
+          {"context", layout.context},
+          {"expert", layout.expert},
+          {"tokens_once", layout.tokens_once},
+          {"pipeline", layout.pipeline},
+          {"chunks", layout.chunks},
+          {"schedule", name_in(pipeline_schedules, layout.schedule)}};
 }
 
 Layout read_layout(const JsonValue& entry) {
-  entry.check_keys({"tensor", "sequence_parallel", "context", "pipeline", "chunks", "schedule"});
+  entry.check_keys({"tensor", "sequence_parallel", "tensor_overlap", "context", "expert",
+                    "tokens_once", "pipeline", "chunks", "schedule"});
   Layout layout;
   layout.tensor = entry.at("tensor").count(1, most_of_an_axis);
   layout.sequence_parallel = entry.at("sequence_parallel").flag();
+  if (entry.has("tensor_overlap")) layout.tensor_overlap = entry.at("tensor_overlap").flag();
   layout.context = entry.at("context").count(1, most_of_an_axis);
+  if (entry.has("tokens_once")) layout.tokens_once = entry.at("tokens_once").flag();
+  if (entry.has("expert")) layout.expert = entry.at("expert").count(1, most_of_an_axis);
   layout.pipeline = entry.at("pipeline").count(1, most_of_an_axis);
   layout.chunks = entry.at("chunks").count(1, most_of_an_axis);
   layout.schedule = entry.at("schedule").named([](const std::string& text) {
@@ -79,12 +89,13 @@ Json made_for_json(const MadeFor& job) {
                {"accumulate", job.accumulate},
                {"precision", name(job.precision)}};
   if (job.sequence > 0) json["sequence"] = job.sequence;
+  if (job.recompute != Recompute::none) json["recompute"] = name(job.recompute);
   return json;
 }
 
 MadeFor read_made_for(const JsonValue& entry) {
-  entry.check_keys(
-      {"cluster", "cluster_digest", "batch_per_rank", "accumulate", "precision", "sequence"});
+  entry.check_keys({"cluster", "cluster_digest", "batch_per_rank", "accumulate", "precision",
+                    "sequence", "recompute"});
   MadeFor job;
   job.cluster = entry.at("cluster").text(longest_name);
   job.cluster_digest = entry.at("cluster_digest").text(longest_name);
@@ -94,6 +105,10 @@ MadeFor read_made_for(const JsonValue& entry) {
     return precision_from_name(text);
   });
   if (entry.has("sequence")) job.sequence = entry.at("sequence").whole(1, most_elements);
+  if (entry.has("recompute"))
+    job.recompute = entry.at("recompute").named([](const std::string& text) {
+      return value_named(recomputes, "recomputation", text);
+    });
   return job;
 }
 

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "models/network/recompute.h"
 #include "models/network/work.h"
 #include "models/plan/plan.h"
 
@@ -39,6 +40,7 @@ struct MadeFor {
   int accumulate = 1;  // batches of an iteration
   Precision precision = Precision::mixed;
   std::int64_t sequence = 0;  // elements of one sample's sequence; 0 where it has none
+  Recompute recompute = Recompute::none;
 
   bool operator==(const MadeFor&) const = default;
 };

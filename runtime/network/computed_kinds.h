@@ -16,6 +16,7 @@ inline constexpr bool is_computed =
                models::Gelu, models::Tanh, models::Attention, models::SelectTokens,
                models::FirstToken, models::StochasticDepth, models::Multiply, models::Scale,
                models::Rearrange, models::Slice, models::Pad, models::ClassToken,
-               models::RelativePositionBias, models::MeanToken, models::Silu>;
+               models::RelativePositionBias, models::MeanToken, models::Silu, models::RouteTokens,
+               models::ExpertLinear, models::CombineTokens>;
 
 }  // namespace paceline::runtime

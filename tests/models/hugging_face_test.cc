@@ -55,6 +55,32 @@ TEST(HuggingFace, CountsAreThoseOfThePublishedNetworks) {
                 "num_attention_heads":14,"num_hidden_layers":24,"num_key_value_heads":2,
                 "tie_word_embeddings":true})",
             494'032'768},
+           {R"({"model_type":"mixtral","sliding_window":null})", 46'702'792'704},
+           {R"({"model_type":"mixtral","hidden_size":6144,"intermediate_size":16384,
+                "num_attention_heads":48,"num_hidden_layers":56,"num_key_value_heads":8,
+                "num_experts_per_tok":2,"vocab_size":32768})",
+            140'630'071'296},
+           {R"({"model_type":"qwen3","hidden_size":4096,"intermediate_size":12288,
+                "num_attention_heads":32,"num_hidden_layers":36,"num_key_value_heads":8})",
+            8'190'735'360},
+           {R"({"model_type":"qwen3_moe","num_hidden_layers":48})", 30'532'122'624},
+           {R"({"model_type":"deepseek_v3","quantization_config":{"fmt":"e4m3"},
+                "num_nextn_predict_layers":1})",
+            671'026'419'200},
+           {R"({"model_type":"deepseek_v2","hidden_size":2048,"intermediate_size":10944,
+                "num_attention_heads":16,"num_hidden_layers":27,"vocab_size":102400,
+                "q_lora_rank":null,"kv_lora_rank":512,"qk_nope_head_dim":128,
+                "qk_rope_head_dim":64,"v_head_dim":128,"moe_intermediate_size":1408,
+                "n_routed_experts":64,"n_shared_experts":2,"num_experts_per_tok":6,
+                "first_k_dense_replace":1,"moe_layer_freq":1})",
+            15'706'484'224},
+           {R"({"model_type":"deepseek_v2","hidden_size":5120,"intermediate_size":12288,
+                "num_attention_heads":128,"num_hidden_layers":60,"vocab_size":102400,
+                "q_lora_rank":1536,"kv_lora_rank":512,"qk_nope_head_dim":128,
+                "qk_rope_head_dim":64,"v_head_dim":128,"moe_intermediate_size":1536,
+                "n_routed_experts":160,"n_shared_experts":2,"num_experts_per_tok":6,
+                "first_k_dense_replace":1})",
+            235'741'434'880},
            {R"({"model_type":"gpt2"})", 124'439'808},
            {R"({"model_type":"gpt2","n_embd":1600,"n_head":25,"n_layer":48,"n_inner":null})",
             1'557'611'200},
@@ -79,6 +105,10 @@ TEST(HuggingFace, TheZooHasThePublishedCountsToo) {
                                     {"mistral-7b", 7'241'732'096},
                                     {"qwen2.5-7b", 7'615'616'512},
                                     {"qwen2.5-72b", 72'706'203'648},
+                                    {"mixtral-8x7b", 46'702'792'704},
+                                    {"qwen3-30b-a3b", 30'532'122'624},
+                                    {"qwen3-235b-a22b", 235'093'634'560},
+                                    {"deepseek-v3", 671'026'419'200},
                                     {"gpt3-175b", 174'604'259'328}})
     EXPECT_EQ(work(zoo_network(name)).parameters(), count) << name;
 }
@@ -153,12 +183,15 @@ TEST(HuggingFace, TheNameIsThatOfTheCheckpointOrOfTheFile) {
 }
 
 TEST(HuggingFace, WhatIsNotKnownIsRefusedByName) {
-  EXPECT_EQ(error_of_config(R"({"model_type":"mixtral","num_local_experts":8})"),
-            "config.json: model_type: mixtral is a mixture of experts, which is not modelled yet; "
-            "give one of llama, mistral, qwen2, gpt2, gpt_neox, falcon, mpt, or describe it in "
-            "YAML (docs/formats.md)");
-  EXPECT_THAT(error_of_config(R"({"model_type":"mamba"})"),
-              HasSubstr("no network of type mamba is known here"));
+  EXPECT_EQ(error_of_config(R"({"model_type":"mamba"})"),
+            "config.json: model_type: no network of type mamba is known here; give one of llama, "
+            "mistral, mixtral, qwen2, qwen3, qwen3_moe, deepseek_v2, deepseek_v3, gpt2, gpt_neox, "
+            "falcon, mpt, or describe it in YAML (docs/formats.md)");
+  EXPECT_THAT(error_of_config(R"({"model_type":"mixtral","num_experts_per_tok":9})"),
+              HasSubstr("active 9 of experts 8"));
+  EXPECT_THAT(error_of_config(R"({"model_type":"qwen3_moe","decoder_sparse_step":2})"),
+              HasSubstr("decoder_sparse_step: experts in some of the blocks are not modelled"));
+  EXPECT_THAT(error_of_config(R"({"model_type":"deepseek_v2"})"), HasSubstr("num_hidden_layers"));
   EXPECT_THAT(error_of_config(R"({"model_type":"llama","quantization_config":{"bits":4}})"),
               HasSubstr("these weights are quantised"));
   EXPECT_THAT(error_of_config(R"({"model_type":"llama","hidden_size":-1})"),

@@ -140,8 +140,24 @@ TEST(Stages, BothEndsHaveFewerBlocks) {
   for (const auto& [stage, count] : blocks) EXPECT_EQ(count, stage % 15 == 0 ? 7 : 8) << stage;
   EXPECT_EQ(cut.sent.front(), 16384 * network.sequence);
   EXPECT_EQ(cut.sent.back(), 0);
-  EXPECT_THAT(test::error_of([&] { (void)stages_of(network, {.pipeline = 127}); }),
-              HasSubstr("126 blocks for 127"));
+  EXPECT_THAT(test::error_of([&] { (void)stages_of(network, {.pipeline = 129}); }),
+              HasSubstr("126 blocks for 129"));
+}
+
+// NVIDIA's layouts count what is ahead of the blocks and behind them as a layer each.
+TEST(Stages, TheFirstAndTheLastMayHaveNoBlock) {
+  const NetworkWork network = zoo_work("llama-3.1-405b");
+  const Stages cut = stages_of(network, {.pipeline = 16, .chunks = 8});
+  std::map<int, int> blocks;
+  for (std::size_t i = 0; i < network.layers.size(); ++i)
+    if (network.layers[i].name.ends_with(".norm1")) ++blocks[cut.chunk_of[i]];
+  EXPECT_EQ(blocks.size(), 126);
+  EXPECT_EQ(blocks.begin()->first, 1);
+  EXPECT_EQ(blocks.rbegin()->first, 126);
+  EXPECT_EQ(cut.chunk_of.front(), 0);
+  EXPECT_EQ(cut.chunk_of.back(), 127);
+  for (int chunk = 0; chunk < 127; ++chunk)
+    EXPECT_EQ(cut.sent[to_size(chunk)], 16384 * network.sequence) << chunk;
 }
 
 struct Drawn {

@@ -196,7 +196,8 @@ TEST(Work, OnlyMatrixProductsHaveFlopsAndBiasAddsNone) {
     for (const LayerWork& layer : work(entry.build()).layers) {
       const bool is_product = layer.kind == "convolution" || layer.kind == "fully_connected" ||
                               layer.kind == "linear" || layer.kind == "tied_linear" ||
-                              layer.kind == "attention";
+                              layer.kind == "attention" || layer.kind == "route_tokens" ||
+                              layer.kind == "expert_linear";
       EXPECT_EQ(layer.forward_flops > 0, is_product) << layer.name;
     }
   }

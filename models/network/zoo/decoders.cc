@@ -55,6 +55,37 @@ Network qwen2_5_7b() {
 Network qwen2_5_72b() {
   return with_query_bias(gated("qwen2.5-72b", 80, 8192, 64, 8, 29568, 152064, 4096));
 }
+Network mixtral_8x7b() {
+  Decoder sizes = gated("mixtral-8x7b", 32, 4096, 32, 8, 14336, 32000, 4096);
+  sizes.experts = {.count = 8, .active = 2, .inner = 14336};
+  return decoder(sizes);
+}
+Network qwen3_30b() {
+  Decoder sizes = gated("qwen3-30b-a3b", 48, 2048, 32, 4, 6144, 151936, 4096);
+  sizes.head_features = 128;
+  sizes.head_norms = true;
+  sizes.experts = {.count = 128, .active = 8, .inner = 768};
+  return decoder(sizes);
+}
+Network qwen3_235b() {
+  Decoder sizes = gated("qwen3-235b-a22b", 94, 4096, 64, 4, 12288, 151936, 4096);
+  sizes.head_features = 128;
+  sizes.head_norms = true;
+  sizes.experts = {.count = 128, .active = 8, .inner = 1536};
+  return decoder(sizes);
+}
+Network deepseek_v3() {
+  Decoder sizes = gated("deepseek-v3", 61, 7168, 128, 128, 18432, 129280, 4096);
+  sizes.head_features = 128;
+  sizes.latent = {.query_rank = 1536, .rank = 512, .positioned = 64, .value_features = 128};
+  sizes.experts = {.count = 256,
+                   .active = 8,
+                   .inner = 2048,
+                   .shared_inner = 2048,
+                   .bias = true,
+                   .dense_blocks = 3};
+  return decoder(sizes);
+}
 Network gpt3_175b() {
   return decoder({.name = "gpt3-175b",
                   .blocks = 96,

@@ -29,6 +29,10 @@ namespace paceline::models {
 [[nodiscard]] Network mistral_7b();
 [[nodiscard]] Network qwen2_5_7b();
 [[nodiscard]] Network qwen2_5_72b();
+[[nodiscard]] Network mixtral_8x7b();
+[[nodiscard]] Network qwen3_30b();
+[[nodiscard]] Network qwen3_235b();
+[[nodiscard]] Network deepseek_v3();
 [[nodiscard]] Network gpt3_175b();
 [[nodiscard]] Network cnn_small();
 [[nodiscard]] Network resnet_small();
