@@ -53,7 +53,7 @@ std::vector<std::pair<std::string, std::string>> option_values() {
           {"--strategy", joined(models::strategy_names())},
           {"--schedule", joined(models::collective_names())},
           {"--topology", joined(topologies)},
-          {"--precision", "fp32 mixed"},
+          {"--precision", "fp32 mixed fp8"},
           {"--wire", "fp32 fp16 bf16"},
           {"--dtype", "fp32 fp16 bf16"},
           {"--overlap", "wait-free none double-buffered priority"},

@@ -26,9 +26,10 @@ Table layout_table(std::span<const job::LayoutRow> rows, int ranks, bool has_bes
     const models::Layout& layout = row.choice.options.layout;
     const auto share = [&](Seconds part) { return percent(part / of.iteration.value); };
     const std::string axes =
-        fmt::format("{}t{}{} p{}{} d{}", has_best && &row == rows.data() ? "* " : "  ",
+        fmt::format("{}t{}{}{} p{}{} d{}", has_best && &row == rows.data() ? "* " : "  ",
                     layout.tensor, layout.context > 1 ? fmt::format(" c{}", layout.context) : "",
-                    layout.pipeline, layout.chunks > 1 ? fmt::format("x{}", layout.chunks) : "",
+                    layout.expert > 1 ? fmt::format(" e{}", layout.expert) : "", layout.pipeline,
+                    layout.chunks > 1 ? fmt::format("x{}", layout.chunks) : "",
                     ranks / layout.ranks_of_sample());
     table.add(
         {axes, of.name,
@@ -65,7 +66,8 @@ std::string notes(const job::LayoutTuning& tuning) {
               : fmt::format("stopped early: a candidate that is left takes {} or more\n",
                             to_text(found.least_left));
   return text +
-         "t, c, p, d: ranks of the axes tensor, context, pipeline (x chunks of a stage) and data; "
+         "t, c, e, p, d: ranks of the axes tensor, context, expert (of those of a stage), pipeline "
+         "(x chunks of a stage) and data; "
          "batch: of the ranks of a sample x accumulated\n"
          "exchange, bubble: of the iteration, what ranks of a sample and stages wait for; front: "
          "no layout is as fast with less memory\n"

@@ -146,8 +146,8 @@ CalibrationRequest load_calibration(const CalibrationOptions& options) {
   }
   request.batch = static_cast<int>(
       parsing_option("--batch", [&] { return parse_count(options.batch, 1, 1 << 20); }));
-  request.precision =
-      parsing_option("--precision", [&] { return models::precision_from_name(options.precision); });
+  request.precision = parsing_option(
+      "--precision", [&] { return models::computed_precision_from_name(options.precision); });
   request.threads = static_cast<int>(
       parsing_option("--threads", [&] { return parse_count(options.threads, 1, 1024); }));
   return request;

@@ -112,7 +112,7 @@ DeviceCalibrationRequest load_device_calibration(const CalibrationOptions& optio
   for (const std::string& text :
        parsing_option("--precision", [&] { return comma_list(options.precision); })) {
     const models::Precision precision =
-        parsing_option("--precision", [&] { return models::precision_from_name(text); });
+        parsing_option("--precision", [&] { return models::computed_precision_from_name(text); });
     refuse_twice("--precision", request.precisions, precision, text);
     request.precisions.push_back(precision);
   }

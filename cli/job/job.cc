@@ -60,6 +60,9 @@ std::vector<const models::Strategy*> load_strategies(const simulator::AskedStrat
         chosen.push_back(&strategy);
     }
   }
+  // The gradients of experts are summed over some of the ranks, as sharded strategies alone do.
+  if (!asked.are_named() && job.question.layout.expert_parts() > 1)
+    std::erase_if(chosen, [](const models::Strategy* strategy) { return !strategy->sharded(); });
   if (!asked.others) return chosen;
   for (const models::Strategy& strategy : models::other_system_catalogue()) {
     if (std::find(chosen.begin(), chosen.end(), &strategy) == chosen.end())

@@ -22,11 +22,15 @@ struct Dimension {
   std::string (*value)(const LayoutChoice& choice);
 };
 
-const std::array<Dimension, 5>& dimensions() {
-  static const std::array<Dimension, 5> all = {
+const std::array<Dimension, 6>& dimensions() {
+  static const std::array<Dimension, 6> all = {
       {{"tensor",
         [](const LayoutChoice& choice) {
           return fmt::format("tensor {}", choice.options.layout.tensor);
+        }},
+       {"expert",
+        [](const LayoutChoice& choice) {
+          return fmt::format("expert {}", choice.options.layout.expert);
         }},
        {"pipeline",
         [](const LayoutChoice& choice) {
@@ -55,10 +59,15 @@ const LayoutChoice* best_other(const Choices& choices, const LayoutChoice& best,
   return found == choices.end() ? nullptr : &*found;
 }
 
+// A layout without experts on ranks of their own has no word for them.
+bool is_said(const Dimension& dimension, const LayoutChoice& choice) {
+  return dimension.name != "expert" || choice.options.layout.expert > 1;
+}
+
 std::string all_words(const LayoutChoice& choice) {
   std::string text;
   for (const Dimension& dimension : dimensions())
-    text += (text.empty() ? "" : ", ") + dimension.value(choice);
+    if (is_said(dimension, choice)) text += (text.empty() ? "" : ", ") + dimension.value(choice);
   return text;
 }
 
@@ -66,6 +75,7 @@ std::vector<std::string> reasons(const simulator::FoundLayouts& found, Bytes cap
   const LayoutChoice& best = found.timed.front();
   std::vector<std::string> why;
   for (const Dimension& dimension : dimensions()) {
+    if (!is_said(dimension, best)) continue;
     std::string line = dimension.value(best) + ": ";
     if (const LayoutChoice* other = best_other(found.timed, best, dimension))
       line += fmt::format("the best with {} ({}) takes {:.1f} % longer", dimension.value(*other),
@@ -132,17 +142,32 @@ std::vector<LayoutRow> common_layouts(const Job& job, const LoadedNetwork& netwo
     }
     return rows.back().choice.fits;
   };
-  int tensor = std::min(ranks, job.cluster.ranks_per_node);
   std::int64_t heads = 1;
-  for (const models::LayerWork& layer : network.work.layers) heads = std::max(heads, layer.heads);
-  while (tensor > 1 && (heads % tensor != 0 || ranks % tensor != 0)) --tensor;
-  if (tensor == 1) return rows;
-  if (ranks > tensor) add({.tensor = tensor}, "fsdp");
-  for (int stages = 2; stages <= most_stages && stages * tensor <= ranks; stages *= 2) {
+  std::int64_t experts = 0;
+  for (const models::LayerWork& layer : network.work.layers) {
+    heads = std::max(heads, layer.heads);
+    experts = std::max(experts, layer.experts);
+  }
+  // The most neighbours in a node that share this many of something.
+  const auto sharing = [&](std::int64_t shared) {
+    int of = std::min(ranks, job.cluster.ranks_per_node);
+    while (of > 1 && (shared % of != 0 || ranks % of != 0)) --of;
+    return of;
+  };
+  const bool has_experts = experts > 0;
+  const int together = sharing(has_experts ? experts : heads);
+  if (together == 1) return rows;
+  const int of_copy = has_experts ? 1 : together;
+  const models::Layout one{.tensor = of_copy, .expert = has_experts ? together : 1};
+  if (ranks > of_copy) add(one, "fsdp");
+  for (int stages = has_experts ? 1 : 2; stages <= most_stages && stages * together <= ranks;
+       stages *= 2) {
     const std::size_t before = rows.size();
-    if (add({.tensor = tensor, .pipeline = stages}, "zero1")) break;
+    models::Layout layout = one;
+    layout.pipeline = stages;
+    if (add(layout, "zero1")) break;
     // Where none fits, only the layout with the most stages is kept.
-    const bool is_last = 2 * stages > most_stages || 2 * stages * tensor > ranks;
+    const bool is_last = 2 * stages > most_stages || 2 * stages * together > ranks;
     if (!is_last) rows.resize(before);
   }
   std::ranges::stable_sort(rows, [](const LayoutRow& a, const LayoutRow& b) {

@@ -29,7 +29,7 @@ struct LayoutTuning {
 };
 
 // The layouts of several axes that people would try, with as many samples an iteration as the job has: tensor
-// parallelism inside a node with FSDP, and with as few stages and ZeRO-1 as fit. Those that fit come first, the
+// parallelism inside a node, or experts shared out to it, with FSDP, and with as few stages and ZeRO-1 as fit. Those that fit come first, the
 // faster before the slower.
 [[nodiscard]] std::vector<LayoutRow> common_layouts(const Job& job, const LoadedNetwork& network,
                                                     int ranks);

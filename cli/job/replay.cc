@@ -18,11 +18,10 @@ namespace {
 runtime::ReplayScript script_of(const Job& job, const PredictionTable& table) {
   runtime::ReplayScript script;
   for (const simulator::StrategyPrediction& row : table.rows) script.plans.push_back(row.plan);
-  const simulator::ComputeTimes compute =
-      compute_times({table.network.work, job.cluster.device, job.profile ? &*job.profile : nullptr,
-                     job.question.precision, job.question.batch_per_rank, 1, nullptr,
-                     job.question.optimizer_states},
-                    simulator::Bound::stated);
+  const simulator::ComputeTimes compute = compute_times(
+      {table.network.work, job.cluster.device, job.profile ? &*job.profile : nullptr,
+       job.question.precision, job.question.batch_per_rank, 1, nullptr, job.question.optimizer},
+      simulator::Bound::stated);
   for (const simulator::LayerTime& layer : compute.layers)
     script.layers.push_back({layer.forward, layer.backward});
   script.update = compute.update;

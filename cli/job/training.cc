@@ -122,7 +122,7 @@ runtime::Recipe load_recipe(const TrainingOptions& options) {
         "--seed", [&] { return parse_count(options.seed, 0, std::int64_t{1} << 53); }));
   if (!options.precision.empty())
     recipe.precision = parsing_option(
-        "--precision", [&] { return models::precision_from_name(options.precision); });
+        "--precision", [&] { return models::computed_precision_from_name(options.precision); });
   if (!options.storage.empty()) {
     recipe.storage = parsing_option("--storage", [&] {
       if (options.storage == "bf16") return models::NumberType::bf16;

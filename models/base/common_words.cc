@@ -56,7 +56,6 @@ constexpr std::array words = {
     CommonWord{"precision", "float16", sixteen_bits},
     CommonWord{"precision", "half", sixteen_bits},
     CommonWord{"precision", "amp", sixteen_bits},
-    CommonWord{"precision", "fp8", "not modelled yet: the known precisions are fp32 and mixed"},
     CommonWord{"network", "llama*", own_network},
     CommonWord{"network", "mistral*", own_network},
     CommonWord{"network", "mixtral*", own_network},

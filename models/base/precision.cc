@@ -1,11 +1,12 @@
 #include "models/base/precision.h"
 
+#include "models/base/error.h"
 #include "models/base/names.h"
 
 namespace paceline::models {
 
 std::string_view name(Precision precision) {
-  return precision == Precision::fp32 ? "fp32" : "mixed";
+  return name_in(precisions, precision);
 }
 
 std::string_view name(NumberType type) {
@@ -21,10 +22,14 @@ std::string_view name(NumberType type) {
 }
 
 Precision precision_from_name(std::string_view text) {
-  for (const Precision p : {Precision::fp32, Precision::mixed}) {
-    if (name(p) == text) return p;
-  }
-  throw unknown_name("precision", text, {"fp32", "mixed"});
+  return value_named(precisions, "precision", text);
+}
+
+Precision computed_precision_from_name(std::string_view text) {
+  const Precision precision = precision_from_name(text);
+  if (precision == Precision::fp8)
+    throw InputError("fp8 is predicted, and not computed here", "write mixed, or fp32");
+  return precision;
 }
 
 WireType wire_type_from_name(std::string_view text) {

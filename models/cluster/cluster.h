@@ -60,6 +60,9 @@ struct TransformerKernels {
   // square counted, and the length of a sequence over which it reaches half of that.
   Figure<FlopsPerSecond> attention;
   double half_rate_sequence = 0;
+  // The rate of a product with sides of `full_side` in FP8, without casts of its operands, over that in 16 bits;
+  // nothing where the device has no FP8.
+  std::optional<Figure<double>> fp8;
   // The throughput of a training step that nobody calibrated over the one that all these give.
   Figure<double> reached;
 };

@@ -40,6 +40,7 @@ void for_each_figure(const Cluster& cluster, Visit visit) {
   if (device.transformer) {
     visit("device", "matrix products", device.transformer->product);
     visit("device", "attention", device.transformer->attention);
+    visit_any("device", "FP8 over 16 bits", device.transformer->fp8);
     visit("device", "reached by steps", device.transformer->reached);
   }
   if (cluster.platform == nullptr) {

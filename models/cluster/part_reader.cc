@@ -217,7 +217,7 @@ std::vector<CatalogEntry> catalog_links() {
 // Reads "transformer: {product: 0.72, attention: 640 TFLOP/s, ...}".
 TransformerKernels read_transformer(const YamlMap& device, const Basis& basis) {
   const YamlMap map(device.at("transformer"), device.file(), "transformer",
-                    {"product", "of_middle", "of_small", "attention", "half_rate_sequence",
+                    {"product", "of_middle", "of_small", "attention", "half_rate_sequence", "fp8",
                      "reached", "provenance", "source"});
   require(map, {"product", "of_middle", "of_small", "attention", "half_rate_sequence", "reached"});
   const Basis own = map.has("source") ? basis_of(map) : basis;
@@ -227,6 +227,7 @@ TransformerKernels read_transformer(const YamlMap& device, const Basis& basis) {
   kernels.small_share = map.parsed("of_small", share);
   override_figure(map, "attention", own, flop_rate, kernels.attention);
   override_figure(map, "reached", own, roofline_share, kernels.reached);
+  if (map.has("fp8")) override_figure(map, "fp8", own, roofline_share, kernels.fp8);
   kernels.half_rate_sequence = map.parsed(
       "half_rate_sequence", [](const std::string& text) { return parse_number(text, 1, 1e6); });
   return kernels;

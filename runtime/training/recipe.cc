@@ -246,7 +246,7 @@ void read_augmentation(const YamlMap& root, AugmentationRecipe& recipe) {
 
 void read_precision(const YamlMap& root, Recipe& recipe) {
   if (root.has("precision"))
-    recipe.precision = root.parsed("precision", models::precision_from_name);
+    recipe.precision = root.parsed("precision", models::computed_precision_from_name);
   if (!root.has("storage")) return;
   const InputPlace place = root.place_of_key("storage");
   recipe.storage = root.parsed("storage", [](const std::string& text) {

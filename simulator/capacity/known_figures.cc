@@ -43,6 +43,7 @@ void settle_compute(models::Cluster& cluster, models::Profile* profile) {
   if (device.transformer) {
     settle(device.transformer->product);
     settle(device.transformer->attention);
+    settle(device.transformer->fp8);
     settle(device.transformer->reached);
   }
   if (cluster.effects) {

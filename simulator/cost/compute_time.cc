@@ -38,10 +38,15 @@ bool takes_kernels(const ComputeRequest& request) {
   return is_by_kernels(request.network, request.device, request.precision);
 }
 
-// Bytes that an update moves for each parameter: it reads gradient and weight, and writes the weight, reads and
-// writes each value that the optimizer keeps, all FP32; mixed precision also writes the FP16 weight.
-Bytes update_bytes(Precision precision, int optimizer_states) {
-  return Bytes{12.0 + 8.0 * optimizer_states + (precision == Precision::mixed ? 2.0 : 0.0)};
+// The time of an update of all parameters of the network: its memory traffic, in mixed precision with the 16-bit
+// weights, and its products.
+Seconds update_time(const ComputeRequest& request, const Roofline& roofline) {
+  const models::OptimizerCost cost =
+      models::optimizer_cost(request.network, request.optimizer.of(request.network));
+  const double copies = models::has_masters(request.precision)
+                            ? 2.0 * static_cast<double>(request.network.parameters())
+                            : 0;
+  return Bytes{cost.bytes + copies} / roofline.memory + Flops{cost.flops} / roofline.flops;
 }
 
 void scale(ComputeTimes& times, double factor) {
@@ -155,7 +160,7 @@ constexpr double forward_share = 1.0 / 3;  // of a layer's fixed time; the rest 
 
 // The share of its fixed time in FP32 that a layer takes at the precision of the request.
 double launch_share(const ComputeRequest& request) {
-  return request.precision == models::Precision::mixed && request.network.sequence == 0
+  return models::has_masters(request.precision) && request.network.sequence == 0
              ? request.effects->mixed_launch_share
              : 1;
 }
@@ -339,7 +344,7 @@ ComputeTimes reached_roofline(const ComputeRequest& request, Bound bound) {
   const bool by_kernels = takes_kernels(request);
   ComputeTimes times = structural_times(request, by_kernels ? bound : Bound::stated);
   const Figure<double>& reached = by_kernels ? request.device.transformer->reached
-                                  : request.precision == Precision::mixed
+                                  : models::has_masters(request.precision)
                                       ? request.device.roofline_efficiency_mixed
                                       : request.device.roofline_efficiency;
   scale(times, 1 / rate_at(reached, bound));
@@ -361,9 +366,9 @@ void recompute(const ComputeRequest& request, ComputeTimes& times) {
 
 // A rank's share takes as many times its structural time as the whole network does, where that is calibrated.
 std::optional<ComputeTimes> share_of_calibrated(const ComputeRequest& request, Bound bound) {
-  const ComputeRequest whole{*request.whole,    request.device,          request.profile,
-                             request.precision, request.batch_per_rank,  request.ranks,
-                             request.effects,   request.optimizer_states};
+  const ComputeRequest whole{*request.whole,    request.device,         request.profile,
+                             request.precision, request.batch_per_rank, request.ranks,
+                             request.effects,   request.optimizer};
   auto calibrated = layer_profile_times(whole, bound);
   if (!calibrated) calibrated = throughput_times(whole, bound);
   if (!calibrated) return std::nullopt;
@@ -398,7 +403,7 @@ ComputeTimes times_alone(const ComputeRequest& request, Bound bound) {
 FlopsPerSecond peak_rate(const models::Device& device, Precision precision, Bound bound) {
   FlopsPerSecond best = rate_at(device.fp32, bound);
   if (device.tf32) best = std::max(best, rate_at(*device.tf32, bound));
-  if (precision == Precision::mixed) {
+  if (models::has_masters(precision)) {
     for (const auto& rate : {device.fp16, device.fp16_tensor, device.bf16}) {
       if (rate) best = std::max(best, rate_at(*rate, bound));
     }
@@ -440,21 +445,23 @@ ComputeTimes roofline_times(const ComputeRequest& request, Bound bound) {
     const auto moved = [&](std::int64_t activations, std::int64_t weights) {
       return (batch * static_cast<double>(activations) + static_cast<double>(weights)) * element;
     };
-    const LayerRooflines of =
-        by_kernels ? transformer_rooflines(request.network, layer, device, stated, bound)
-                   : LayerRooflines{roofline, roofline};
+    const LayerRooflines of = by_kernels ? transformer_rooflines(request.network, layer, device,
+                                                                 request.precision, stated, bound)
+                                         : LayerRooflines{roofline, roofline};
+    const auto cast = [&](std::int64_t elements) {
+      return batch * static_cast<double>(elements) * element / roofline.memory;
+    };
     times.layers.push_back(
         {of.forward.time(
              batch * static_cast<double>(layer.forward_flops),
-             moved(layer.forward_read + layer.forward_written, layer.forward_weights())),
+             moved(layer.forward_read + layer.forward_written, layer.forward_weights())) +
+             cast(of.forward_cast),
          of.backward.time(batch * static_cast<double>(layer.backward_flops()),
                           moved(layer.backward_read + layer.backward_written + of.also_moved,
-                                layer.backward_weights()))});
+                                layer.backward_weights())) +
+             cast(of.backward_cast)});
   }
-  times.update = static_cast<double>(request.network.parameters()) *
-                 update_bytes(request.precision,
-                              request.optimizer_states.value_or(request.network.optimizer_states)) /
-                 roofline.memory;
+  times.update = update_time(request, roofline);
   times.source = fmt::format(
       "roofline of {}: compute efficiency {:.2g} ({}), memory efficiency {:.2g} ({})", device.name,
       device.compute_efficiency.value, name(device.compute_efficiency.provenance),

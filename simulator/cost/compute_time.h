@@ -33,6 +33,7 @@
 
 #include "models/base/precision.h"
 #include "models/cluster/cluster.h"
+#include "models/network/optimizer.h"
 #include "models/network/recompute.h"
 #include "models/network/work.h"
 #include "models/profile/profile.h"
@@ -107,7 +108,7 @@ struct ComputeRequest {
   int batch_per_rank = 1;
   int ranks = 1;                             // of the job
   const models::Effects* effects = nullptr;  // null: no time of a layer is fixed
-  std::optional<int> optimizer_states = {};  // as in MemoryRequest
+  models::OptimizerChoice optimizer = {};    // as in MemoryRequest
   models::Recompute recompute = models::Recompute::none;
   // The whole network, where `network` is a rank's share of it (models/layout/rank_work.h); else null. What is
   // calibrated belongs to the whole: it takes some factor of its roofline's time, and a rank takes the same factor

@@ -70,11 +70,13 @@ class ActivationPeakSearch {
       if (!is_dropped(i)) sum += stored(i);
     return sum;
   }
-  // The weights of the block that has most.
+  // The weights of the block that has most, without experts, whose products are added to the gradients where
+  // these lie.
   [[nodiscard]] Bytes largest_block() const {
     std::map<std::string_view, std::int64_t> elements;
     for (const models::LayerWork& layer : layers_)
-      if (const std::string_view block = models::block_of(layer.name); !block.empty())
+      if (const std::string_view block = models::block_of(layer.name);
+          !block.empty() && layer.kind != "expert_linear")
         elements[block] += layer.parameter_elements();
     std::int64_t most = 0;
     for (const auto& [block, count] : elements) most = std::max(most, count);
@@ -199,7 +201,7 @@ Bytes sharded_buffers(const MemoryRequest& request, const RankPart& part,
 // The memory of a rank that has this part; `all` is what all ranks of a pipeline have.
 DeviceMemory memory_of(const MemoryRequest& request, const RankPart& part,
                        const models::NetworkWork& all) {
-  const bool is_mixed = request.precision == models::Precision::mixed;
+  const bool is_mixed = models::has_masters(request.precision);
   const Bytes element = models::element_size(request.precision);
   auto parameters = static_cast<double>(part.network.parameters());
   // A tied head has a copy of the table of its own where that is on another stage.
@@ -209,9 +211,14 @@ DeviceMemory memory_of(const MemoryRequest& request, const RankPart& part,
   const double batch = request.batch_per_rank;
   const models::ShardUse shards = shards_of(request.plan);
   const models::Sharding& sharding = models::sharding(shards.kind);
+  const int parts = request.plan.layout.expert_parts();
+  const double split =
+      parts == 1 ? parameters / shards.shards : split_parameters(part.network, shards, parts);
   const auto share = [&](models::TensorPlacement placement) {
-    return placement == models::TensorPlacement::split ? parameters / shards.shards : parameters;
+    return placement == models::TensorPlacement::split ? split : parameters;
   };
+  const double kept = models::optimizer_cost(part.network, request.optimizer.of(part.network)).kept;
+  const auto own = static_cast<double>(std::max<std::int64_t>(1, part.network.parameters()));
   // Parameters in shards are the masters.
   const bool are_masters = is_mixed && sharding.before_pass().has_value();
   const bool is_plain =
@@ -229,8 +236,7 @@ DeviceMemory memory_of(const MemoryRequest& request, const RankPart& part,
           .masters = is_mixed ? share(sharding.states) * fp32_size : Bytes{0},
           .gradients =
               (waits ? 2 : 1) * (are_whole ? parameters : share(sharding.gradients)) * gradient,
-          .optimizer = request.optimizer_states.value_or(part.network.optimizer_states) *
-                       share(sharding.states) * fp32_size,
+          .optimizer = kept / own * share(sharding.states) * fp32_size,
           .activations = batch * (peak.activations + part.batches_kept * search.kept()),
           .input = batch * static_cast<double>(part.network.input_elements) * fp32_size,
           .workspace = batch * peak.workspace + (are_added ? search.largest_block() : Bytes{0}) +

@@ -45,22 +45,20 @@
 
 #include "models/base/precision.h"
 #include "models/base/units.h"
+#include "models/network/optimizer.h"
 #include "models/network/recompute.h"
 #include "models/network/work.h"
 #include "models/plan/plan.h"
 
 namespace paceline::simulator {
 
-inline constexpr int most_optimizer_states = 16;
-
 struct MemoryRequest {
   const models::NetworkWork& network;  // the whole of it, whatever the plan's layout
   const models::Plan& plan;            // for the network
   models::Precision precision = models::Precision::fp32;
   int batch_per_rank = 1;
-  // FP32 values that the optimizer keeps for each parameter: 0 for plain SGD, 1 for momentum and
-  // LARS, 2 for an optimizer of two moments; by default those that are usual for the network.
-  std::optional<int> optimizer_states = {};
+  // By default one that keeps as many numbers as is usual for the network.
+  models::OptimizerChoice optimizer = {};
   models::Recompute recompute = models::Recompute::none;
   int accumulate = 1;  // batches of an iteration
 };

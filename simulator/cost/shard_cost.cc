@@ -35,9 +35,22 @@ ShardTraffic shard_traffic(const models::ShardUse& use, int batches) {
           .reductions = sharding.sums_in_each_pass() ? batches : 1};
 }
 
-ComputeTimes sharded_compute(ComputeTimes compute, const models::ShardUse& use) {
+double split_parameters(const models::NetworkWork& network, const models::ShardUse& use,
+                        int parts) {
+  double all = 0;
+  double of_experts = 0;
+  for (const models::LayerWork& layer : network.layers) {
+    const auto parameters = static_cast<double>(layer.parameter_elements());
+    all += parameters;
+    if (layer.expert_ranks > 1) of_experts += parameters;
+  }
+  return (all - of_experts) / use.shards + of_experts / use.shards_of_parts(parts);
+}
+
+ComputeTimes sharded_compute(ComputeTimes compute, const models::ShardUse& use,
+                             double share_of_update) {
   const models::Sharding& sharding = models::sharding(use.kind);
-  if (sharding.states == models::TensorPlacement::split) compute.update /= use.shards;
+  if (sharding.states == models::TensorPlacement::split) compute.update *= share_of_update;
   if (compute.earlier.count == 0 || !sends_in_each_batch(sharding)) return compute;
   // The first forward pass holds all passes of earlier batches, however much slower ranks made them.
   const std::vector<LayerTime>& layers = compute.earlier.layers;

@@ -9,6 +9,8 @@
 //   reduce       reduce-scatter of g U over the shards
 //   all-reduce   of g U / s over the replicas
 //
+// Of experts' gradients, ranks with the same experts are the ranks of a group.
+//
 // The update is that of a shard. What is left out: the cast of a shard of parameters before a gather (1/s of
 // the bucket), padding of tensors to a multiple of the shards, and the all-reduce of one number by which
 // gradients are clipped.
@@ -46,8 +48,13 @@ struct ShardTraffic {
 };
 [[nodiscard]] ShardTraffic shard_traffic(const models::ShardUse& use, int batches);
 
-// The compute times of a rank of a sharded plan: with the update of a shard, and with earlier batches as
+// The parameters that a rank keeps of what is split, where every `parts`-th rank has the same experts.
+[[nodiscard]] double split_parameters(const models::NetworkWork& network,
+                                      const models::ShardUse& use, int parts);
+
+// The compute times of a rank of a sharded plan: with this share of the update where states are split, and with earlier batches as
 // `repeated` ones where each batch has its communication.
-[[nodiscard]] ComputeTimes sharded_compute(ComputeTimes compute, const models::ShardUse& use);
+[[nodiscard]] ComputeTimes sharded_compute(ComputeTimes compute, const models::ShardUse& use,
+                                           double share_of_update);
 
 }  // namespace paceline::simulator

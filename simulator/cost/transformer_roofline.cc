@@ -2,7 +2,10 @@
 #include "simulator/cost/transformer_roofline.h"
 
 #include <cmath>
+#include <span>
 #include <vector>
+
+#include "simulator/cost/expert_load.h"
 
 namespace paceline::simulator {
 namespace {
@@ -11,6 +14,7 @@ constexpr double attention_backward = 0.82;
 constexpr double norm_forward = 0.60;
 constexpr double norm_backward = 0.33;
 constexpr double loss_memory = 0.30;
+constexpr double routing_memory = 0.50;
 constexpr double full_head = 128;
 constexpr double head_offset = 32;
 
@@ -27,15 +31,31 @@ double smaller_side(const models::LayerWork& layer) {
     return std::min(vocabulary, static_cast<double>(layer.tied_elements) / vocabulary);
   }
   if (layer.parameters.empty() || layer.forward_flops == 0) return 0;
-  return static_cast<double>(*std::ranges::min_element(layer.parameters.front().shape));
+  // Of experts, the first number of the shape is theirs.
+  std::span<const std::int64_t> sides = layer.parameters.front().shape;
+  if (layer.kind == "expert_linear") sides = sides.subspan(1);
+  return static_cast<double>(*std::ranges::min_element(sides));
+}
+
+// A line over the logarithm of the side, from one at `small` to one at `large`.
+double on_line(double side, double small, double large, double from, double to) {
+  const double part = std::log(side / small) / std::log(large / small);
+  return from + std::clamp(part, 0.0, 1.0) * (to - from);
+}
+
+// The rate of a product in FP8 over that in 16 bits.
+double fp8_share(const models::TransformerKernels& kernels, double side, Bound bound) {
+  constexpr double small_gain = 0.15;
+  constexpr double small_side = 1024;
+  const double gain = rate_at(*kernels.fp8, bound) - 1;
+  return 1 + gain * on_line(side, small_side, models::TransformerKernels::full_side, small_gain, 1);
 }
 
 double side_share(const models::TransformerKernels& kernels, double side) {
   using K = models::TransformerKernels;
   if (side == 0) return 1;
   const auto between = [&](double small, double large, double from, double to) {
-    const double part = std::log(side / small) / std::log(large / small);
-    return from + std::clamp(part, 0.0, 1.0) * (to - from);
+    return on_line(side, small, large, from, to);
   };
   return side < K::middle_side
              ? between(K::small_side, K::middle_side, kernels.small_share, kernels.middle_share)
@@ -52,17 +72,32 @@ std::int64_t also_moved(const models::LayerWork& layer) {
 
 bool is_by_kernels(const models::NetworkWork& network, const models::Device& device,
                    models::Precision precision) {
-  return precision == models::Precision::mixed && device.transformer && network.fuses_attention();
+  return models::has_masters(precision) && device.transformer && network.fuses_attention();
 }
 
 LayerRooflines transformer_rooflines(const models::NetworkWork& network,
                                      const models::LayerWork& layer, const models::Device& device,
-                                     FlopsPerSecond peak, Bound bound) {
+                                     models::Precision precision, FlopsPerSecond peak,
+                                     Bound bound) {
   const models::TransformerKernels& kernels = *device.transformer;
   const BytesPerSecond memory = device.memory_bandwidth.value;
-  const Roofline products{side_share(kernels, smaller_side(layer)) * kernels.product.value * peak,
-                          effective_memory_bandwidth(device, Bound::stated)};
+  const double side = smaller_side(layer);
+  Roofline products{side_share(kernels, side) * kernels.product.value * peak,
+                    effective_memory_bandwidth(device, Bound::stated)};
+  // Logits and the choice of experts stay in 16 bits.
+  const bool is_fp8 = precision == models::Precision::fp8 && side > 0 &&
+                      layer.kind != "route_tokens" && !models::block_of(layer.name).empty();
+  if (is_fp8) products.flops *= fp8_share(kernels, side, bound);
+  if (layer.kind == "expert_linear") {
+    products.adds = true;
+    if (layer.expert_ranks > 1) products.times = expert_load(bound);
+  }
   LayerRooflines of{products, products, also_moved(layer)};
+  if (is_fp8) {
+    // Two bytes are read, and one is written twice: two elements of 16 bits.
+    of.forward_cast = 2 * layer.forward_read;
+    of.backward_cast = 2 * layer.output.elements();
+  }
   if (layer.head_features > 0) {
     const auto sequence = static_cast<double>(network.sequence);
     of.forward.flops = sequence / (sequence + kernels.half_rate_sequence) *
@@ -73,6 +108,8 @@ LayerRooflines transformer_rooflines(const models::NetworkWork& network,
     of.backward.memory = norm_backward * memory;
   } else if (layer.kind == "softmax_cross_entropy") {
     of.forward.memory = of.backward.memory = loss_memory * memory;
+  } else if (layer.kind == "route_tokens" || layer.kind == "combine_tokens") {
+    of.forward.memory = of.backward.memory = routing_memory * memory;
   }
   return of;
 }

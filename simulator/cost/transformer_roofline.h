@@ -1,8 +1,15 @@
 // Rooflines for the layers of a transformer, from rates of single kernels that were measured
-// (models::TransformerKernels), in mixed precision:
+// (models::TransformerKernels), in mixed precision and FP8:
 //
 //   matrix products  peak x product, and less of it where the smaller side of the weights is below 4,096: a line
-//                    over its logarithm through `small_share` at 512, `middle_share` at 2,048 and 1
+//                    over its logarithm through `small_share` at 512, `middle_share` at 2,048 and 1; in FP8 at
+//                    `fp8` times that rate from 4,096 on, at 0.15 of that gain up to 1,024, and on a line over the
+//                    logarithm between them. Each operand that is no weight is then cast, which reads it and writes
+//                    two copies, for both orders of a product
+//   experts          the same, and the time of their memory traffic comes on top of it, because a few tokens of
+//                    each expert hide none of it; by expert_load (expert_load.h) longer where ranks have
+//                    different experts
+//   routing          0.50 of the memory's bandwidth, and so combining
 //   attention        attention x s / (s + half_rate_sequence) over s elements, in proportion to w / (w + 32) for
 //                    heads of width w; backward 0.82 of it
 //   norms            0.60 of the memory's bandwidth, backward 0.33
@@ -29,16 +36,24 @@ struct Roofline {
   FlopsPerSecond flops;
   BytesPerSecond memory;
 
+  bool adds = false;  // whether memory traffic is hidden by no products
+  double times = 1;   // the work of the rank that has most of it, over the mean
+
   [[nodiscard]] Seconds time(double flop_count, Bytes bytes) const {
-    return std::max(Flops{flop_count} / flops, bytes / memory);
+    const Seconds computing = Flops{flop_count} / flops;
+    const Seconds moving = bytes / memory;
+    return times * (adds ? computing + moving : std::max(computing, moving));
   }
 };
 
-// The rooflines of both passes of a layer, and activation elements that its backward pass moves beside its own.
+// The rooflines of both passes of a layer, and activation elements that are moved beside its own: by its backward
+// pass, and by casts ahead of either pass.
 struct LayerRooflines {
   Roofline forward;
   Roofline backward;
   std::int64_t also_moved = 0;
+  std::int64_t forward_cast = 0;
+  std::int64_t backward_cast = 0;
 };
 
 // Whether layers take what kernels of transformers reach: the attention of the network is fused, and the device
@@ -50,6 +65,7 @@ struct LayerRooflines {
 [[nodiscard]] LayerRooflines transformer_rooflines(const models::NetworkWork& network,
                                                    const models::LayerWork& layer,
                                                    const models::Device& device,
-                                                   FlopsPerSecond peak, Bound bound);
+                                                   models::Precision precision, FlopsPerSecond peak,
+                                                   Bound bound);
 
 }  // namespace paceline::simulator

@@ -43,7 +43,7 @@ BucketTimes bucket_times(const models::Plan& plan, const models::Bucket& bucket,
   const auto elements = static_cast<double>(bucket.elements);
   const Bytes wire_bytes = plan.bytes(bucket);
   const Bytes gradient_bytes = elements * models::element_size(precision);
-  const bool converts = (precision == Precision::mixed) != (plan.wire != WireType::fp32);
+  const bool converts = models::has_masters(precision) != (plan.wire != WireType::fp32);
   BucketTimes times;
   if (plan.ranks == 1) return times;
   if (converts) times.cast = (gradient_bytes + wire_bytes) / memory;

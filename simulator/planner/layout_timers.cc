@@ -2,9 +2,11 @@
 #include "simulator/planner/layout_timers.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "models/base/to_size.h"
 #include "simulator/cost/communication_cost.h"
+#include "simulator/cost/expert_load.h"
 
 namespace paceline::simulator {
 namespace {
@@ -27,7 +29,7 @@ class Timing {
                       .passes = {}};
     for (std::size_t i = 0; i < job_.work.exchanges.size(); ++i) {
       ExchangeTimes& of = times.exchanges.emplace_back();
-      for (const Exchange& exchange : job_.work.exchanges[i]) add(exchange, of);
+      for (const Exchange& exchange : job_.work.exchanges[i]) add(i, exchange, of);
       // A pass that is computed anew exchanges anew.
       if (job_.recompute == models::Recompute::full &&
           !models::block_of(job_.work.network.layers[i].name).empty())
@@ -46,14 +48,50 @@ class Timing {
 
   Seconds time(const Exchange& exchange, Collective collective) {
     const Bytes whole = bytes(exchange.elements);
-    const Seconds once =
-        exchange.axis == Exchange::Axis::tensor
-            ? timers_.in_shards(job_.layout.tensor, collective, whole)
-            : timers_.in_strided(job_.layout.tensor, job_.layout.context, collective, whole);
-    return exchange.times * (job_.launch + once);
+    const double sent = exchange.axis == Exchange::Axis::expert ? sent_share(exchange.copies) : 1;
+    return exchange.times * (job_.launch + once(exchange.axis, collective, sent * whole));
   }
 
-  void add(const Exchange& exchange, ExchangeTimes& times) {
+  // The share of a token's copies that travels. With k experts of it drawn evenly from those of n places, n (1 - (1 -
+  // 1/n)^k) places have some of them; the places are nodes, or the ranks of one.
+  [[nodiscard]] double sent_share(int copies) const {
+    if (!job_.layout.tokens_once) return 1;
+    const int ranks = job_.layout.expert_ranks();
+    const int of_node = std::min(ranks, job_.groups.cluster.ranks_per_node);
+    const double places = ranks > of_node ? (ranks + of_node - 1) / of_node : ranks;
+    return places * (1 - std::pow(1 - 1 / places, copies)) / copies;
+  }
+
+  Seconds once(Exchange::Axis axis, Collective collective, Bytes bytes) {
+    switch (axis) {
+      case Exchange::Axis::tensor:
+        return timers_.in_shards(job_.layout.tensor, collective, bytes);
+      case Exchange::Axis::context:
+        return timers_.in_strided(job_.layout.tensor, job_.layout.context, collective, bytes);
+      case Exchange::Axis::expert:
+        return timers_.in_shards(job_.layout.expert_ranks(), collective,
+                                 expert_load(job_.groups.bound) * bytes);
+    }
+    return {};
+  }
+
+  // Of a tensor-parallel exchange that travels in parts beside a product, this share stays exposed: the first
+  // part of a gather, the last of a reduce-scatter, and what parts lose of a link's rate.
+  [[nodiscard]] double exposed_share() const {
+    constexpr double fast = 0.15;
+    constexpr double stated = 0.3;
+    constexpr double slow = 0.6;
+    const Bound bound = job_.groups.bound;
+    return bound == Bound::fast ? fast : bound == Bound::slow ? slow : stated;
+  }
+
+  // What hides a transfer beside the products of `layers`, whose time is given.
+  [[nodiscard]] Seconds in_parts(const Exchange& exchange, Seconds time, Seconds products) const {
+    if (exchange.axis != Exchange::Axis::tensor || !job_.layout.tensor_overlap) return Seconds{0};
+    return std::min((1 - exposed_share()) * time, products);
+  }
+
+  void add(std::size_t writer, const Exchange& exchange, ExchangeTimes& times) {
     const bool is_context = exchange.axis == Exchange::Axis::context;
     // The part of a reader's pass that hides a transfer.
     Seconds forward;
@@ -68,12 +106,24 @@ class Timing {
       activations += static_cast<double>(work.data_gradient_flops) / all * layer.backward;
     }
     const double hidden = 1 - 1.0 / job_.layout.context;
-    if (exchange.forward)
+    const LayerTime& written = layers_[writer];
+    if (exchange.forward) {
+      const Seconds travels = time(exchange, *exchange.forward);
+      // A gather is beside the products that read it, and a sum beside the one that makes it.
+      const bool is_gather = exchange.forward == Collective::all_gather;
       times.forward.push_back(
-          {time(exchange, *exchange.forward), is_context ? hidden * forward : Seconds{0}});
-    if (exchange.backward)
+          {travels, is_context
+                        ? hidden * forward
+                        : in_parts(exchange, travels, is_gather ? forward : written.forward)});
+    }
+    if (exchange.backward) {
+      const Seconds travels = time(exchange, *exchange.backward);
+      const Seconds products =
+          exchange.backward == Collective::all_gather ? written.backward : activations;
       times.backward.push_back(
-          {time(exchange, *exchange.backward), is_context ? hidden / 2 * activations : weights});
+          {travels, is_context ? hidden / 2 * activations
+                               : std::max(weights, in_parts(exchange, travels, products))});
+    }
     if (exchange.again)
       times.backward.push_back({time(exchange, Collective::all_gather),
                                 is_context ? hidden / 2 * activations : activations});

@@ -2,6 +2,7 @@
 // parallelism.
 //
 // A tensor-parallel group has neighbouring ranks; a context-parallel group has every `tensor`-th rank.
+// Experts are on neighbouring ranks, whose tokens travel exposed.
 // All groups run their collectives at the same time. A stage sends a batch's activations over the links between
 // its ranks and those of the next stage, each rank the part that it has.
 #pragma once

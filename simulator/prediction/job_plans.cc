@@ -81,6 +81,12 @@ ChosenThresholds thresholds_of(const JobSettings& settings, const models::Strate
                                PredictorSetting& at) {
   const PredictionRequest& request = settings.request();
   ThresholdRequest asked = request.thresholds;
+  if (request.layout.expert_parts() > 1 && strategy.sharded() == nullptr)
+    throw InputError({"--strategy"},
+                     fmt::format("{} sums the gradients of all experts over all ranks, which have "
+                                 "different ones",
+                                 strategy.name),
+                     "choose zero1, zero2, fsdp or hsdp, or leave --expert out");
   take_transport(strategy, request.cluster, asked);
   if (request.time_budget != TimeBudget::unlimited && asked.group_size && strategy.takes_group() &&
       !strategy.takes_segments())

@@ -67,12 +67,31 @@ int baseline_ranks(const models::Cluster& cluster, int ranks) {
   return ranks >= cluster.ranks_per_node ? cluster.ranks_per_node : 1;
 }
 
+// FP8 has rates of kernels alone.
+void check_precision(const PredictionRequest& request) {
+  if (request.precision != models::Precision::fp8) return;
+  const models::Device& device = request.cluster.device;
+  if (!request.network.fuses_attention())
+    throw InputError({"--precision"},
+                     fmt::format("fp8 is predicted for networks with fused attention, as {} is not",
+                                 request.network.name),
+                     "choose mixed or fp32");
+  if (!device.transformer || !device.transformer->fp8)
+    throw InputError({"--precision"},
+                     fmt::format("no rate of fp8 is known for the device {}", device.name),
+                     "choose mixed, or another device");
+}
+
 void check(const PredictionRequest& request) {
   models::check_ranks(request.cluster, request.ranks);
   if (request.batch_per_rank < 1) {
     throw InputError(fmt::format("a batch of {} samples", request.batch_per_rank),
                      "choose at least 1 per rank");
   }
+  check_precision(request);
+  if (request.optimizer.kind && request.optimizer.states)
+    throw InputError({"--optimizer-states"}, "there is --optimizer, too",
+                     "leave one of the two out");
   if (request.accumulate < 1)
     throw InputError({"--accumulate"}, fmt::format("{} batches", request.accumulate),
                      "choose at least 1");
@@ -116,7 +135,7 @@ PredictorSetting& JobSettings::at(int ranks, Bound bound) {
                                request_.batch_per_rank,
                                ranks,
                                effects(),
-                               request_.optimizer_states,
+                               request_.optimizer,
                                request_.recompute,
                                mesh_ ? &mesh_->whole().network : nullptr};
   const CommunicationCost cost =

@@ -7,6 +7,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -66,7 +67,8 @@ class Search {
       : request_(request),
         job_(request.job),
         capacity_(job_.cluster.device.memory.value),
-        strategies_(strategies()) {}
+        strategies_(strategies()),
+        least_kept_(least_kept()) {}
 
   FoundLayouts run() {
     for (const models::Layout& layout : layouts())
@@ -97,12 +99,24 @@ class Search {
     return all;
   }
 
+  [[nodiscard]] double least_kept() const {
+    const models::Optimizer optimizer = job_.optimizer.of(job_.network);
+    double least = models::most_optimizer_states;
+    for (const models::LayerWork& layer : job_.network.layers)
+      if (const auto parameters = static_cast<double>(layer.parameter_elements()); parameters > 0)
+        least = std::min(least,
+                         models::optimizer_cost(std::span(&layer, 1), optimizer).kept / parameters);
+    return least;
+  }
+
   [[nodiscard]] std::vector<models::Layout> layouts() const {
     std::int64_t heads = 1;
+    std::int64_t experts = 1;
     std::int64_t blocks = 0;
     std::string_view last;
     for (const models::LayerWork& layer : job_.network.layers) {
       if (layer.heads > 0) heads = layer.heads;
+      if (layer.experts > 0) experts = layer.experts;
       const std::string_view block = models::block_of(layer.name);
       if (!block.empty() && block != last) {
         ++blocks;
@@ -119,9 +133,25 @@ class Search {
           for (int chunks = 1; chunks <= (pipeline > 1 ? most_chunks : 1) &&
                                std::int64_t{pipeline} * chunks <= blocks + (pipeline == 1 ? 1 : 0);
                chunks *= 2)
-            all.push_back(
-                {.tensor = tensor, .context = context, .pipeline = pipeline, .chunks = chunks});
+            for (const int expert : expert_ranks(experts, tensor, job_.ranks / pipeline))
+              all.push_back({.tensor = tensor,
+                             .context = context,
+                             .expert = expert,
+                             .pipeline = pipeline,
+                             .chunks = chunks});
     }
+    return all;
+  }
+
+  // Powers of two among what experts may be shared out to; 1 is what tensor parallelism does.
+  [[nodiscard]] static std::vector<int> expert_ranks(std::int64_t experts, int tensor,
+                                                     int of_stage) {
+    std::vector<int> all;
+    if (experts == 1 || experts % tensor == 0) all.push_back(1);
+    for (int expert = 2; expert <= std::min<std::int64_t>(experts, of_stage); expert *= 2)
+      if (expert > tensor && expert % tensor == 0 && experts % expert == 0 &&
+          of_stage % expert == 0)
+        all.push_back(expert);
     return all;
   }
 
@@ -159,7 +189,7 @@ class Search {
   // The share and its times are the same whatever the stages.
   const Share& share_of(const PredictionOptions& options) {
     const auto key = std::tuple(options.layout.tensor, options.layout.context,
-                                options.batch_per_rank, options.recompute);
+                                options.layout.expert, options.batch_per_rank, options.recompute);
     std::unique_ptr<Share>& share = shares_[key];
     if (share) return *share;
     PredictionOptions alone = options;
@@ -213,10 +243,9 @@ class Search {
       return placement == models::TensorPlacement::split ? 1 / shards : 1.0;
     };
     const double element = models::element_size(job_.precision).value();
-    const bool is_mixed = job_.precision == models::Precision::mixed;
+    const bool is_mixed = models::has_masters(job_.precision);
     constexpr double fp32 = 4;
-    const int states =
-        job_.optimizer_states.value_or(job_.network.optimizer_states) + (is_mixed ? 1 : 0);
+    const double states = least_kept_ + (is_mixed ? 1 : 0);
     const bool gathers = sharding.before_pass().has_value();
     const double weights =
         (gathers && is_mixed ? 0 : share(sharding.parameters) * element) +
@@ -299,7 +328,9 @@ class Search {
   const PredictionRequest& job_;
   Bytes capacity_;
   std::vector<const models::Strategy*> strategies_;
-  std::map<std::tuple<int, int, int, models::Recompute>, std::unique_ptr<Share>> shares_;
+  double
+      least_kept_;  // numbers that the optimizer keeps for each parameter of a layer, whatever the layer
+  std::map<std::tuple<int, int, int, int, models::Recompute>, std::unique_ptr<Share>> shares_;
   std::vector<Base> bases_;
   FoundLayouts found_;
   std::optional<Seconds> best_;

@@ -2,7 +2,7 @@
 //
 // Every layout whose axes divide the ranks and the network is a candidate, with each batch of a rank's sample
 // that divides the global batch, with and without recomputation, and with gradients that are summed by NCCL
-// or the device's own library, ZeRO-1, FSDP or hybrid FSDP. Tensor parallelism stays inside a node. Candidates
+// or the device's own library, ZeRO-1, FSDP or hybrid FSDP. Tensor parallelism stays inside a node, and experts are shared out to powers of two. Candidates
 // are taken in the order of a lower bound,
 //
 //   max over stages s of  m W(s) + the sum over earlier stages s' of w(s')

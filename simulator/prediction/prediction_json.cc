@@ -216,8 +216,12 @@ const Document<Row>& layout_document() {
               "tensor", [](const Row& row) { return row.plan.layout.tensor; }, at_least(1))
           .add("sequence_parallel",
                [](const Row& row) { return row.plan.layout.sequence_parallel; })
+          .add("tensor_overlap", [](const Row& row) { return row.plan.layout.tensor_overlap; })
           .add(
               "context", [](const Row& row) { return row.plan.layout.context; }, at_least(1))
+          .add(
+              "expert", [](const Row& row) { return row.plan.layout.expert; }, at_least(1))
+          .add("tokens_once", [](const Row& row) { return row.plan.layout.tokens_once; })
           .add(
               "pipeline", [](const Row& row) { return row.plan.layout.pipeline; }, at_least(1))
           .add(

@@ -10,6 +10,7 @@
 
 #include "models/base/precision.h"
 #include "models/layout/layout.h"
+#include "models/network/optimizer.h"
 #include "models/network/recompute.h"
 #include "models/plan/plan.h"
 #include "simulator/cost/device_memory.h"
@@ -27,7 +28,7 @@ struct PredictionOptions {
   // passes, of which the last has the all-reduces beside it, and one update.
   int accumulate = 1;
   models::Precision precision = models::Precision::mixed;
-  std::optional<int> optimizer_states = {};  // as in MemoryRequest
+  models::OptimizerChoice optimizer = {};  // as in MemoryRequest
   models::Recompute recompute = models::Recompute::none;
   models::Layout layout = {};  // of the ranks; a batch is then that of the ranks of a sample
   ThresholdRequest thresholds = {};
@@ -52,12 +53,9 @@ struct PredictionOptions {
 [[nodiscard]] inline MemoryRequest memory_request(const models::NetworkWork& network,
                                                   const models::Plan& plan,
                                                   const PredictionOptions& options) {
-  return {network,
-          plan,
-          options.precision,
-          options.batch_per_rank,
-          options.optimizer_states,
-          options.recompute,
+  return {network,           plan,
+          options.precision, options.batch_per_rank,
+          options.optimizer, options.recompute,
           options.accumulate};
 }
 

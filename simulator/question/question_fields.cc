@@ -73,6 +73,13 @@ Field<Question> flag_field(FieldLabel label, bool Question::*member) {
       label, member, +[](const std::string&) { return true; });
 }
 
+Field<Question> layout_flag(std::string_view name, std::string_view help,
+                            bool models::Layout::*member) {
+  return {{.name = name, .group = layout_group, .help = help, .python = "bool", .is_expert = true},
+          [member](Question& question, const std::string&) { question.layout.*member = true; },
+          [member](const Question& question) { return question.layout.*member; }};
+}
+
 Field<Question> layout_field(std::string_view name, std::string_view takes, std::string_view help,
                              int models::Layout::*member) {
   return {{.name = name,
@@ -214,25 +221,36 @@ Fields job_fields() {
             return std::optional(parse_count(text, 1, models::largest_size));
           }),
       other_field({.name = "precision",
-                   .takes = "fp32|mixed",
+                   .takes = "fp32|mixed|fp8",
                    .otherwise = "mixed",
                    .group = precision_group,
-                   .help = "Precision of computation: fp32, or mixed (FP16 with FP32 master "
-                           "weights)"},
+                   .help = "Precision of computation: fp32, mixed (16 bits with FP32 master "
+                           "weights), or fp8 (mixed, with the matrix products of a transformer's "
+                           "blocks in 8 bits)"},
                   &Question::precision, by_name<models::Precision, models::precision_from_name>),
-      other_field(
-          {.name = "optimizer-states",
-           .takes = "N",
-           .group = precision_group,
-           .help =
-               "FP32 values that the optimizer keeps for each parameter: 0 for plain SGD, 1 "
-               "for momentum and LARS, 2 for Adam and LAMB; they count in the memory of a rank "
-               "and in the time of the update. By default 2 for networks with attention, else 1",
-           .python = "int"},
-          &Question::optimizer_states,
-          +[](const std::string& text) -> std::optional<int> {
-            return static_cast<int>(parse_count(text, 0, most_optimizer_states));
-          }),
+      {{.name = "optimizer",
+        .takes = "sgd|momentum|adam|adamw|lamb|adafactor|muon|adam-8bit",
+        .group = precision_group,
+        .help =
+            "What the optimizer keeps counts in the memory of a rank, and its update in an "
+            "iteration. By default as much as adam for networks with attention, else as momentum"},
+       [](Question& question, const std::string& text) {
+         question.optimizer.kind = value_named(models::optimizer_kinds, "optimizer", text);
+       },
+       [](const Question& question) { return question.optimizer.kind.has_value(); }},
+      {{.name = "optimizer-states",
+        .takes = "N",
+        .group = precision_group,
+        .help =
+            "FP32 numbers that the optimizer keeps for each parameter, in place of --optimizer: 0 "
+            "for plain SGD, 1 for momentum and LARS, 2 for Adam and LAMB",
+        .python = "int",
+        .is_expert = true},
+       [](Question& question, const std::string& text) {
+         question.optimizer.states =
+             static_cast<int>(parse_count(text, 0, models::most_optimizer_states));
+       },
+       [](const Question& question) { return question.optimizer.states.has_value(); }},
       field<Question>(
           {.name = "wire",
            .takes = "fp32|fp16|bf16",
@@ -257,10 +275,25 @@ Fields layout_fields() {
         .is_expert = true},
        [](Question& question, const std::string&) { question.layout.sequence_parallel = false; },
        [](const Question& question) { return !question.layout.sequence_parallel; }},
+      layout_flag(
+          "tensor-overlap",
+          "Exchange what the ranks of --tensor share in parts, beside the products that make "
+          "or read it (userbuffers of Transformer Engine)",
+          &models::Layout::tensor_overlap),
       layout_field("context", "C",
                    "Ranks that share the elements of a sequence (context parallelism); keys and "
                    "values travel around them",
                    &models::Layout::context),
+      layout_field(
+          "expert", "E",
+          "Neighbouring ranks of a stage that have different experts (expert parallelism); "
+          "at least those of --tensor. Tokens travel to their experts and back, and each "
+          "expert's gradients are summed over the ranks that have it",
+          &models::Layout::expert),
+      layout_flag("tokens-once",
+                  "Send a token once to each node that has some of its experts (DeepEP, HybridEP), "
+                  "and not to each expert",
+                  &models::Layout::tokens_once),
       layout_field(
           "pipeline", "P",
           "Stages that the blocks of the network are cut into; the batches of --accumulate "

@@ -38,7 +38,7 @@ class BadInput(unittest.TestCase):
         self.check(predict("--group", "7"), "group size 7 does not divide 1024 ranks; choose one of 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024")
         self.check(predict("--theta", "64"), "--theta: '64' has no unit; write one of B, kB, MB, GB, TB, KiB, MiB, GiB, TiB, as in 64 MiB")
         self.check(predict("--batch", "0"), "--batch: '0' is not a whole number from 1 to 1048576")
-        self.check(predict("--precision", "fp8"), "--precision: unknown precision 'fp8'; not modelled yet: the known precisions are fp32 and mixed")
+        self.check(predict("--precision", "fp8"), "--precision: fp8 is predicted for networks with fused attention, as resnet50 is not; choose mixed or fp32")
         self.check(predict("--strategy", "fsdp2"), "--strategy: unknown strategy 'fsdp2'; write fsdp, or hsdp with --group")
         self.check(predict("--strategy", "hsdp", "--group", "7"), "--group: groups of 7 do not divide 1024 ranks; choose a divisor of the ranks")
         self.check(predict("--strategy", "fsdp", "--overlap", "priority"), "--overlap: fsdp has no overlap priority; choose wait-free or none")

@@ -12,7 +12,7 @@ import unittest
 from paceline import CommandTest, run
 
 # Options whose effect other tests show, as they take a file or run for a time.
-OF_MEMORY = {"--ignore-memory", "--optimizer-states"}
+OF_MEMORY = {"--ignore-memory", "--optimizer", "--optimizer-states"}
 OF_JOBS = {"--nodes"} | OF_MEMORY
 ELSEWHERE = {"predict": {"--plan"} | OF_JOBS, "scale": OF_MEMORY, "show plan": {"--plan"} | OF_JOBS, "tune": {"--time-limit"} | OF_JOBS,
              "cost": {"--plan", "--phases"} | OF_JOBS, "plan-capacity": {"--phases"} | OF_MEMORY, "time": {"--against", "--fail-below"},
@@ -27,6 +27,7 @@ ECHO = {"given_thresholds", "partly_taken", "thresholds", "overlap", "engine", "
 
 FUSED = ("--strategy", "fused-ring")
 LANGUAGE = ("--model", "gpt2-small", "--batch", "2")
+EXPERTS = ("--model", "qwen3-30b-a3b", "--sequence", "1024", "--batch", "1", "--cluster", "h200-ndr", "--strategy", "zero1")
 # Options of a job, each with two values (None: left out) and what stands beside them.
 JOB = {
     "--model": (("alexnet", "resnet50"), ()),
@@ -39,7 +40,10 @@ JOB = {
     "--global-batch": (("1024", "2048"), ()),
     "--tensor": (("1", "2"), LANGUAGE),
     "--no-sequence-parallel": ((None, ""), (*LANGUAGE, "--tensor", "2")),
+    "--tensor-overlap": ((None, ""), (*LANGUAGE, "--tensor", "2")),
     "--context": (("1", "2"), LANGUAGE),
+    "--expert": (("4", "8"), EXPERTS),
+    "--tokens-once": ((None, ""), (*EXPERTS, "--expert", "8")),
     "--pipeline": (("1", "2"), LANGUAGE),
     "--chunks": (("1", "2"), (*LANGUAGE, "--pipeline", "2", "--accumulate", "4")),
     "--pipeline-schedule": (("1f1b", "gpipe"), (*LANGUAGE, "--pipeline", "2", "--accumulate", "4")),
@@ -92,6 +96,7 @@ SCHEDULE = {
     "--servers": (("1", "2"), ("parameter-server",)),
 }
 SMALL = ("--model", "alexnet", "--cluster", "jizhi-p40")
+PRICED = ("--node-price", "10 USD/h")
 RUN = {
     "--iterations": (("100", "200"), ()),
     "--epochs": (("1", "2"), ("--dataset", "cifar-10")),
@@ -99,11 +104,12 @@ RUN = {
     "--evaluate": ((None, "50000"), ("--epochs", "1", "--dataset", "cifar-10")),
     "--checkpoint": ((None, "10s"), ("--epochs", "1", "--dataset", "cifar-10")),
     "--start-up": ((None, "5min"), ()),
+    "--failures": ((None, "100h@1h"), ("--checkpoint", "10s@50 iterations")),
+    "--spares": ((None, "2"), PRICED),
     "--node-price": ((None, "10 USD/h"), ()),
     "--node-power": ((None, "2 kW"), ()),
     "--samples": (("1000000", "2000000"), ()),
 }
-PRICED = ("--node-price", "10 USD/h")
 SAMPLED = {
     "--spread": (("normal:0.1", "normal:0.3"), ()),
     "--slow-rank": (("3=1.5", "3=2"), ()),

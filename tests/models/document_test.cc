@@ -115,15 +115,16 @@ TEST(Document, SaysItsSchema) {
       R"({"type":"object","required":["name","time_s"],"properties":{)"
       R"("name":{"type":"string","minLength":1},)"
       R"("time_s":{"type":"number","exclusiveMinimum":0}},"additionalProperties":false})";
-  EXPECT_EQ(text(document.schema()),
-            R"({"$schema":"https://json-schema.org/draft/2020-12/schema","title":"test/1",)"
-            R"("description":"A test.","type":"object",)"
-            R"("required":["schema","ranks","precision","parts","best"],"properties":{)"
-            R"("schema":{"const":"test/1"},"ranks":{"type":"integer","minimum":1},)"
-            R"("streams":{"type":"integer","minimum":0},"precision":{"enum":["fp32","mixed"]},)"
-            R"("parts":{"type":"array","items":)" +
-                part + R"(,"minItems":1},"best":{"anyOf":[)" + part +
-                R"(,{"type":"null"}]}},"additionalProperties":false})");
+  EXPECT_EQ(
+      text(document.schema()),
+      R"({"$schema":"https://json-schema.org/draft/2020-12/schema","title":"test/1",)"
+      R"("description":"A test.","type":"object",)"
+      R"("required":["schema","ranks","precision","parts","best"],"properties":{)"
+      R"("schema":{"const":"test/1"},"ranks":{"type":"integer","minimum":1},)"
+      R"("streams":{"type":"integer","minimum":0},"precision":{"enum":["fp32","mixed","fp8"]},)"
+      R"("parts":{"type":"array","items":)" +
+          part + R"(,"minItems":1},"best":{"anyOf":[)" + part +
+          R"(,{"type":"null"}]}},"additionalProperties":false})");
 }
 
 TEST(Document, AMemberThatMayBeAbsentIsNotRequired) {

@@ -90,7 +90,7 @@ TEST(DeviceMemory, CountsTheStatesOfTheOptimizer) {
   const Job job("cnn-small", "ring", 4, models::WireType::fp32);
   MemoryRequest request = job.request();
   for (const int states : {0, 1, 2}) {
-    request.optimizer_states = states;
+    request.optimizer.states = states;
     EXPECT_EQ(device_memory(request).optimizer.value(), states * 4 * parameters);
   }
 }

@@ -25,7 +25,10 @@ const std::map<std::string_view, std::string> values = {{"model", "resnet50,vgg1
                                                         {"global-batch", "4096"},
                                                         {"tensor", "4"},
                                                         {"no-sequence-parallel", ""},
+                                                        {"tensor-overlap", ""},
+                                                        {"tokens-once", ""},
                                                         {"context", "2"},
+                                                        {"expert", "8"},
                                                         {"pipeline", "4"},
                                                         {"chunks", "2"},
                                                         {"pipeline-schedule", "gpipe"},
@@ -33,6 +36,7 @@ const std::map<std::string_view, std::string> values = {{"model", "resnet50,vgg1
                                                         {"sequence", "128"},
                                                         {"precision", "fp32"},
                                                         {"wire", "bf16"},
+                                                        {"optimizer", "muon"},
                                                         {"optimizer-states", "2"},
                                                         {"theta", "4 MiB"},
                                                         {"eta", "64 KiB"},
@@ -190,7 +194,7 @@ TEST(Question, AsksWhatItsRequestSays) {
   EXPECT_EQ(&there.cluster, &other);
   EXPECT_EQ(there.ranks, 16);
   EXPECT_EQ(there.batch_per_rank, 32);
-  EXPECT_EQ(there.optimizer_states, 2);
+  EXPECT_EQ(there.optimizer.states, 2);
   EXPECT_EQ(there.stored_sample, Bytes{5});
 }
 

@@ -167,7 +167,7 @@ DeviceMemory memory_of(const char* model, const char* strategy, int ranks, Recom
                         .plan = plan,
                         .precision = precision,
                         .batch_per_rank = 1,
-                        .optimizer_states = 2,
+                        .optimizer = {.states = 2},
                         .recompute = recompute});
 }
 

@@ -70,10 +70,10 @@ void ShardTasks::reduce(std::size_t unit) {
   // Two buffers of gradients are never there at once.
   if (reduced_ >= 0 && gathers_) dag_.depend(reduced_, copied);
   int done = copied;
-  if (use_.shards > 1)
+  if (times.reduce > Seconds{0})
     done = reduced_ = add_collective(TaskKind::reduce_scatter, lane, unit, times.reduce,
                                      times.reduced / 2, copied);
-  if (dag_.plan.ranks > use_.shards)
+  if (times.all_reduce > Seconds{0})
     done = add_collective(TaskKind::all_reduce, replicas, unit, times.all_reduce, times.replicated,
                           done);
   dag_.delivered[unit] = done;
