@@ -33,8 +33,21 @@ void add_training_run_options(Command& command, job::TrainingRunOptions& options
       .add_option(
           "--checkpoint", options.checkpoint,
           "Time for which the run waits while a checkpoint is written, and how often one is, "
-          "as in '20s@500 iterations'")
-      .value("TIME[@EVERY] (1 epoch)");
+          "as in '20s@500 iterations'; with --failures it is by default, or by '20s@best', the "
+          "interval that makes the run shortest")
+      .value("TIME[@EVERY|@best] (1 epoch)");
+  command
+      .add_option(
+          "--failures", options.failures,
+          "Hours of a device between interruptions, after each of which the run goes on from "
+          "its last checkpoint, and the time until it does, as in 50000h@10min; 'typical' is "
+          "what fleets report")
+      .value("HOURS[@TIME]|typical");
+  command
+      .add_option("--spares", options.spares,
+                  "Nodes that are paid beside those that train, to take the place of broken ones")
+      .value("N")
+      .python("int");
   command
       .add_option("--start-up", options.start_up,
                   "Time before the first iteration, as in 90s or 3min")

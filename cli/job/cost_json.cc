@@ -39,7 +39,43 @@ const Document<models::Checkpoint>& checkpoint_document() {
           .add(
               "time", [](const Checkpoint& checkpoint) { return stated(checkpoint.time, "s"); },
               stated_figure_document())
-          .add("every", &Checkpoint::every, length_document());
+          .add(
+              "every",
+              [](const Checkpoint& checkpoint) {
+                return checkpoint.at_best ? std::nullopt : std::optional(checkpoint.every);
+              },
+              length_document());
+  return document;
+}
+
+const Document<models::Failures>& failures_document() {
+  using models::Failures;
+  static const auto document =
+      Document<Failures>()
+          .add(
+              "between",
+              [](const Failures& failures) { return stated(std::optional(failures.between), "s"); },
+              stated_figure_document())
+          .add(
+              "recovery",
+              [](const Failures& failures) {
+                return stated(std::optional(failures.recovery), "s");
+              },
+              stated_figure_document());
+  return document;
+}
+
+const Document<simulator::Interrupted>& interrupted_document() {
+  using simulator::Interrupted;
+  static const auto document =
+      Document<Interrupted>()
+          .add_interval("lost", "s", [](const Interrupted& of) { return of.lost; })
+          .add("interruptions", &Interrupted::interruptions, not_negative())
+          .add("between_s", &Interrupted::between, positive())
+          .add("interval_s", &Interrupted::interval, not_negative())
+          .add("median_s", &Interrupted::median, positive())
+          .add("p90_s", &Interrupted::p90, positive())
+          .add("p99_s", &Interrupted::p99, positive());
   return document;
 }
 
@@ -53,7 +89,9 @@ const Document<models::TrainingRun>& run_document() {
               "start_up", [](const TrainingRun& run) { return stated(run.start_up, "s"); },
               stated_figure_document())
           .add("evaluation", &TrainingRun::evaluation, evaluation_document())
-          .add("checkpoint", &TrainingRun::checkpoint, checkpoint_document());
+          .add("checkpoint", &TrainingRun::checkpoint, checkpoint_document())
+          .add("failures", &TrainingRun::failures, failures_document())
+          .add("spares", &TrainingRun::spares, not_negative());
   return document;
 }
 
@@ -154,6 +192,9 @@ const Document<CostRow>& row_document() {
           .add("evaluation_s", [](const Row& row) { return row.time.evaluation.value; })
           .add("checkpoint_s", [](const Row& row) { return row.time.checkpoint.value; })
           .add("start_up_s", [](const Row& row) { return row.time.start_up.value; })
+          .add(
+              "interrupted", [](const Row& row) { return row.time.interrupted; },
+              interrupted_document())
           .add(
               "samples", [](const Row& row) { return row.time.samples; }, not_negative())
           .add(

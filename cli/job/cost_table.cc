@@ -173,7 +173,7 @@ class CostTabler {
                             samples_of_an_iteration(table_.jobs[i], table_.ranks),
                             evaluations[phase]});
     }
-    made.total = simulator::time_to_train(table_.run, iterations).total.value;
+    made.total = simulator::time_to_train(table_.run, iterations, table_.ranks).total.value;
     return made;
   }
 
@@ -272,8 +272,8 @@ class CostTabler {
               {found->iteration, samples_of_an_iteration(table.job, table_.ranks), evaluations[i]});
         }
         if (row.phases.size() != run.phases.size()) continue;
-        row.time = simulator::time_to_train(run, iterations);
-        row.expenses = simulator::expenses(job.cluster, table_.ranks, row.time.total);
+        row.time = simulator::time_to_train(run, iterations, table_.ranks);
+        row.expenses = simulator::expenses(job.cluster, table_.ranks, row.time.total, run.spares);
         table_.rows.push_back(std::move(row));
       }
     }

@@ -71,6 +71,8 @@ void refuse_beside_phases(const TrainingRunOptions& options) {
         {"--iterations", options.iterations},
         {"--evaluate", options.evaluate},
         {"--checkpoint", options.checkpoint},
+        {"--failures", options.failures},
+        {"--spares", options.spares},
         {"--start-up", options.start_up}}) {
     if (!text.empty())
       throw InputError({option}, "the document of --phases says that", "leave one of the two out");
@@ -88,6 +90,28 @@ Q within_range(Q value, const std::string& text) {
 
 Figure<Seconds> stated_time(const char* option, const std::string& text) {
   return Figure<Seconds>::exact(models::parse_run_time(text), Provenance::datasheet, option);
+}
+
+// "20s", "20s@500 iterations", "20s@best"
+models::Checkpoint checkpoint(const std::string& text, bool has_failures) {
+  const std::size_t at = text.find('@');
+  models::Checkpoint made{stated_time("--checkpoint", text.substr(0, at))};
+  if (at == std::string::npos)
+    made.at_best = has_failures;
+  else
+    models::parse_every(text.substr(at + 1), made);
+  return made;
+}
+
+// "typical", "50000h", "50000h@10min"
+models::Failures failures(const std::string& text) {
+  const models::CatalogFailures typical = models::catalog_failures();
+  if (text == "typical") return {typical.between, typical.recovery};
+  const std::size_t at = text.find('@');
+  const auto between = Figure<Seconds>::exact(models::parse_device_time(text.substr(0, at)),
+                                              Provenance::datasheet, "--failures");
+  if (at == std::string::npos) return {between, typical.recovery};
+  return {between, stated_time("--failures", text.substr(at + 1))};
 }
 
 }  // namespace
@@ -111,12 +135,23 @@ models::TrainingRun load_training_run(const TrainingRunOptions& options) {
     require_dataset(run, "--evaluate", run.evaluation->every);
   }
   if (!options.checkpoint.empty()) {
-    run.checkpoint = parsing_option("--checkpoint", [&] {
-      const auto [time, every] = split_every(options.checkpoint);
-      return models::Checkpoint{stated_time("--checkpoint", time), every};
-    });
-    require_dataset(run, "--checkpoint", run.checkpoint->every);
+    run.checkpoint = parsing_option(
+        "--checkpoint", [&] { return checkpoint(options.checkpoint, !options.failures.empty()); });
+    if (run.checkpoint->at_best && options.failures.empty())
+      throw InputError({"--checkpoint"}, "the best interval of no failures",
+                       "add --failures typical, or say how often");
+    if (!run.checkpoint->at_best) require_dataset(run, "--checkpoint", run.checkpoint->every);
   }
+  if (!options.failures.empty()) {
+    run.failures = parsing_option("--failures", [&] { return failures(options.failures); });
+    if (!run.checkpoint)
+      throw InputError("--checkpoint is missing",
+                       "say how long an interrupted run waits while a checkpoint is written, as in "
+                       "--checkpoint 60s");
+  }
+  if (!options.spares.empty())
+    run.spares = static_cast<int>(parsing_option(
+        "--spares", [&] { return parse_count(options.spares, 0, models::most_spares); }));
   if (!options.start_up.empty())
     run.start_up =
         parsing_option("--start-up", [&] { return stated_time("--start-up", options.start_up); });

@@ -17,6 +17,8 @@ struct TrainingRunOptions {
   std::string dataset;     // a name, or the samples of an epoch
   std::string evaluate;    // "50000", "50000@4 epochs"
   std::string checkpoint;  // "20s", "20s@500 iterations"
+  std::string failures;    // "typical", "50000h", "50000h@10min"
+  std::string spares;      // nodes
   std::string start_up;    // "90s"
   std::string node_price;  // "24.48 USD/h", or the name of an offer
   std::string node_power;  // "8 kW"

@@ -61,6 +61,17 @@ std::vector<CatalogEntry> catalog_prices() {
   return CatalogFile("expenses.yaml", "prices").entries();
 }
 
+CatalogFailures catalog_failures() {
+  const auto time = [](const char* name, auto parse) {
+    const Figure<double> read = catalog_figure("failures", name, "failures", parse);
+    return Figure<Seconds>{Seconds{read.value}, Seconds{read.low}, Seconds{read.high},
+                           read.provenance, read.source};
+  };
+  constexpr double hour = 3600;
+  return {time("between", [](const std::string& s) { return hour * parse_number(s, 1, 1e9); }),
+          time("recovery", [](const std::string& s) { return parse_duration(s).value(); })};
+}
+
 void read_expenses(const YamlMap& map, const Basis& basis, Cluster& cluster) {
   cluster.power = catalog_power();
   if (map.has("power")) read_power(map, basis, cluster.power);

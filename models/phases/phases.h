@@ -40,6 +40,16 @@ struct Evaluation {
 struct Checkpoint {
   Figure<Seconds> time;
   Length every{1, Measure::epochs};
+  bool at_best =
+      false;  // in place of `every`: at the interval that makes an interrupted run shortest
+};
+
+// What interrupts the run, so that it goes on from its last checkpoint: defects of devices, nodes, networks and
+// programs. It takes as many times longer until one comes as there are fewer devices.
+struct Failures {
+  Figure<Seconds>
+      between;  // time that devices train between two interruptions, summed over devices
+  Figure<Seconds> recovery;  // from an interruption until ranks train again
 };
 
 struct TrainingRun {
@@ -50,6 +60,8 @@ struct TrainingRun {
   std::optional<Figure<Seconds>> start_up;
   std::optional<Evaluation> evaluation;
   std::optional<Checkpoint> checkpoint;
+  std::optional<Failures> failures;
+  int spares = 0;  // nodes that are paid, and wait to take the place of others
 };
 
 }  // namespace paceline::models

@@ -18,9 +18,10 @@ constexpr int most_accumulated = 1 << 16;
 constexpr std::int64_t most_evaluated = 1'000'000'000'000;
 
 // Figures of long times are read as numbers of seconds: the limits of times are those of messages.
-Figure<Seconds> read_run_time(const YamlMap& map, const char* key) {
+Figure<Seconds> read_run_time(const YamlMap& map, const char* key,
+                              Seconds (*parse)(std::string_view) = parse_run_time) {
   const Figure<double> read = read_figure(
-      map, key, {}, [](const std::string& text) { return parse_run_time(text).value(); },
+      map, key, {}, [parse](const std::string& text) { return parse(text).value(); },
       Zero::allowed);
   return {Seconds{read.value}, Seconds{read.low}, Seconds{read.high}, read.provenance, read.source};
 }
@@ -115,11 +116,47 @@ Checkpoint read_checkpoint(const YamlMap& map, bool has_dataset) {
   const YamlMap keys(map.at("checkpoint"), map.file(), "checkpoint", {"time", "every"});
   Checkpoint checkpoint;
   checkpoint.time = read_run_time(keys, "time");
-  read_every(keys, has_dataset, checkpoint.every);
+  if (keys.has("every"))
+    keys.parsed("every", [&](const std::string& text) {
+      parse_every(text, checkpoint);
+      return true;
+    });
+  else
+    checkpoint.at_best = map.has("failures");
+  if (!checkpoint.at_best)
+    check_epochs(checkpoint.every, has_dataset,
+                 keys.has("every") ? keys.place_of_key("every") : keys.place());
   return checkpoint;
 }
 
+Failures read_failures(const YamlMap& map) {
+  const YamlMap keys(map.at("failures"), map.file(), "failures", {"between", "recovery"});
+  if (!map.has("checkpoint"))
+    throw InputError(map.place_of_key("failures"), "failures, and no checkpoint to go on from",
+                     "add checkpoint: {time: 60 s}");
+  return {read_run_time(keys, "between", parse_device_time), read_run_time(keys, "recovery")};
+}
+
 }  // namespace
+
+Seconds parse_device_time(std::string_view text) {
+  constexpr double hour = 3600;
+  constexpr double most_hours = 1e9;
+  std::string_view number = text;
+  for (const std::string_view unit : {"hours", "h"})
+    if (number.ends_with(unit)) number.remove_suffix(unit.size());
+  while (number.ends_with(' ')) number.remove_suffix(1);
+  const double hours = parse_number(number, 0, most_hours);
+  if (hours <= 0)
+    throw InputError("failures without an end",
+                     "write the hours of a device between two, as in 50000h");
+  return Seconds{hours * hour};
+}
+
+void parse_every(std::string_view text, Checkpoint& checkpoint) {
+  checkpoint.at_best = text == "best";
+  if (!checkpoint.at_best) checkpoint.every = parse_length(text);
+}
 
 Seconds parse_run_time(std::string_view text) {
   const Seconds time = parse_duration(text);
@@ -131,7 +168,8 @@ Seconds parse_run_time(std::string_view text) {
 TrainingRun parse_training_yaml(std::string_view text, const std::string& file,
                                 const std::optional<Dataset>& dataset) {
   const YamlMap map(parse_yaml(text, file), file, "the training run",
-                    {"training", "dataset", "phases", "start_up", "evaluation", "checkpoint"});
+                    {"training", "dataset", "phases", "start_up", "evaluation", "checkpoint",
+                     "failures", "spares"});
   TrainingRun run;
   run.name = checked_name(map, "training", "training run");
   if (map.has("dataset"))
@@ -142,6 +180,11 @@ TrainingRun parse_training_yaml(std::string_view text, const std::string& file,
   if (map.has("start_up")) run.start_up = read_run_time(map, "start_up");
   if (map.has("evaluation")) run.evaluation = read_evaluation(map, has_dataset);
   if (map.has("checkpoint")) run.checkpoint = read_checkpoint(map, has_dataset);
+  if (map.has("failures")) run.failures = read_failures(map);
+  if (run.checkpoint && run.checkpoint->at_best && !run.failures)
+    throw InputError(map.place_of_key("checkpoint"), "the best interval of no failures",
+                     "add failures: {between: 50000 h, recovery: 10 min}");
+  run.spares = optional_number(map, "spares", most_spares).value_or(0);
   return run;
 }
 

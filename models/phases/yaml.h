@@ -25,5 +25,10 @@ namespace paceline::models {
 // A duration of at most `longest_duration`, in seconds. Throws InputError.
 [[nodiscard]] Seconds parse_run_time(std::string_view text);
 inline constexpr Seconds longest_duration{30 * 86400.0};
+// The time of devices between interruptions: "50000 h", or a number of hours. Throws InputError.
+[[nodiscard]] Seconds parse_device_time(std::string_view text);
+inline constexpr int most_spares = 10'000;
+// "best", or how often checkpoints are written. Throws InputError.
+void parse_every(std::string_view text, Checkpoint& checkpoint);
 
 }  // namespace paceline::models

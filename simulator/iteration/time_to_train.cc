@@ -1,6 +1,8 @@
 // Tests: tests/simulator/time_to_train_test.cc.
 #include "simulator/iteration/time_to_train.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -8,8 +10,10 @@
 #include <utility>
 
 #include "models/base/error.h"
+#include "models/base/parse_units.h"
 #include "models/base/to_size.h"
 #include "models/cluster/placement.h"
+#include "simulator/iteration/goodput.h"
 
 namespace paceline::simulator {
 namespace {
@@ -94,10 +98,60 @@ class Product {
   double above_ = 0;
 };
 
+// Adds what interruptions cost to the sum over phases, whose checkpoints are those at fixed lengths. The ends are
+// those of all figures at once, because all of them say how bad a run is.
+void add_interruptions(const models::TrainingRun& run, int ranks, TimeToTrain& sum) {
+  constexpr double most_stretch = 1000;
+  constexpr double most_drawn = 2e6;  // interruptions of all simulated runs
+  constexpr std::uint64_t seed = 2026;
+  const models::Failures& failures = *run.failures;
+  const models::Checkpoint& checkpoint = *run.checkpoint;
+  const auto at = [&](Seconds Figure<Seconds>::*end, Seconds Figure<Seconds>::*other) {
+    return Interruptions{failures.between.*other / ranks, failures.recovery.*end,
+                         checkpoint.time.*end};
+  };
+  const Interruptions stated = at(&Figure<Seconds>::value, &Figure<Seconds>::value);
+  const Seconds work = sum.training.value + sum.evaluation.value;
+  double written = 0;
+  for (const PhaseTime& phase : sum.phases) written += phase.checkpoints;
+  Interrupted made;
+  made.between = stated.between;
+  made.interval =
+      checkpoint.at_best ? std::min(work, best_interval(stated)) : work / std::max(1.0, written);
+  if (checkpoint.at_best && made.interval > Seconds{0}) written = work / made.interval;
+  sum.checkpoint = times(checkpoint.time, written);
+  const auto lost = [&](Seconds Figure<Seconds>::*end, Seconds Figure<Seconds>::*other) {
+    const Seconds of_end = sum.training.*end + sum.evaluation.*end;
+    return interrupted_time(at(end, other), of_end, made.interval) - of_end - sum.checkpoint.*end;
+  };
+  made.lost = {lost(&Figure<Seconds>::value, &Figure<Seconds>::value),
+               lost(&Figure<Seconds>::low, &Figure<Seconds>::high),
+               lost(&Figure<Seconds>::high, &Figure<Seconds>::low), Provenance::predicted, ""};
+  const bool gets_on = made.lost.high < most_stretch * work;
+  if (!gets_on)
+    throw InputError({"--failures"},
+                     fmt::format("{} devices are interrupted every {}, and get nowhere with {} of "
+                                 "recovery",
+                                 ranks, to_text(stated.between), to_text(stated.recovery)),
+                     "choose fewer devices, a shorter recovery, or shorter checkpoints");
+  made.interruptions = (work + sum.checkpoint.value + made.lost.value) / stated.between;
+  const int runs =
+      static_cast<int>(std::clamp(most_drawn / std::max(1.0, made.interruptions), 100.0, 1000.0));
+  const std::vector<Seconds> drawn = interrupted_times(stated, work, made.interval, runs, seed);
+  const auto percentile = [&](double share) {
+    const double place = share * static_cast<double>(drawn.size() - 1);
+    return sum.start_up.value + drawn[to_size(std::llround(place))];
+  };
+  made.median = percentile(0.5);
+  made.p90 = percentile(0.9);
+  made.p99 = percentile(0.99);
+  sum.interrupted = made;
+}
+
 }  // namespace
 
 TimeToTrain time_to_train(const models::TrainingRun& run,
-                          std::span<const PhaseIteration> iterations) {
+                          std::span<const PhaseIteration> iterations, int ranks) {
   PACELINE_ASSERT(iterations.size() == run.phases.size(), "an iteration for each phase");
   const double dataset = run.dataset ? run.dataset->samples : 0;
   TimeToTrain sum;
@@ -117,7 +171,7 @@ TimeToTrain time_to_train(const models::TrainingRun& run,
       return what ? times_passed(what->every, before, progress) : 0;
     };
     phase.evaluations = passed(run.evaluation);
-    phase.checkpoints = passed(run.checkpoint);
+    phase.checkpoints = run.checkpoint && run.checkpoint->at_best ? 0 : passed(run.checkpoint);
     phase.training = times(at.iteration, phase.iterations);
     // Forward passes are as uncertain as the iterations that they are a part of.
     phase.evaluation =
@@ -128,9 +182,11 @@ TimeToTrain time_to_train(const models::TrainingRun& run,
     add(sum.checkpoint, phase.checkpoint);
     sum.phases.push_back(std::move(phase));
   }
+  if (run.failures) add_interruptions(run, ranks, sum);
   for (const Figure<Seconds>* part :
        {&sum.start_up, &sum.training, &sum.evaluation, &sum.checkpoint})
     add(sum.total, *part);
+  if (sum.interrupted) add(sum.total, sum.interrupted->lost);
   sum.samples = progress.samples;
   sum.iterations = progress.iterations;
   return sum;
@@ -175,14 +231,15 @@ std::optional<Figure<Watts>> power_of(const models::Cluster& cluster, int ranks)
   return product.figure();
 }
 
-Expenses expenses(const models::Cluster& cluster, int ranks, const Figure<Seconds>& time) {
+Expenses expenses(const models::Cluster& cluster, int ranks, const Figure<Seconds>& time,
+                  int spares) {
   const auto device_hours = [ranks](Seconds t) { return ranks * in_hours(t); };
   Expenses all;
   all.nodes = nodes_of(cluster, ranks);
   all.device_hours = {device_hours(time.value), device_hours(time.low), device_hours(time.high),
                       Provenance::predicted, ""};
   if (cluster.price) {
-    Product<Usd> product((all.nodes * (cluster.price->value * time.value)).value());
+    Product<Usd> product(((all.nodes + spares) * (cluster.price->value * time.value)).value());
     product.is_off_as(time);
     product.is_off_as(*cluster.price);
     all.cost = product.figure();

@@ -1,6 +1,6 @@
 // How long a training run takes, and what it uses up, from the times of its iterations.
 //
-// A run is start-up, phases, evaluations and checkpoints one after the other. Training counts samples:
+// A run is start-up, phases, evaluations and checkpoints one after the other, and what interruptions cost it. Training counts samples:
 // a phase of this many samples takes samples / (samples of an iteration) iterations, which may be a
 // fraction. The time of a run is then proportional to its epochs, whatever is done with the last samples
 // of an epoch. Evaluations and checkpoints happen a whole number of times.
@@ -49,20 +49,31 @@ struct PhaseTime {
   Figure<Seconds> checkpoint;
 };
 
+// What interruptions cost a run (goodput.h).
+struct Interrupted {
+  Figure<Seconds> lost;  // work that is done again, and recovery
+  double interruptions = 0;
+  Seconds between;           // mean time between two of the job
+  Seconds interval;          // of work between two checkpoints
+  Seconds median, p90, p99;  // of the whole run's time, over simulated runs
+};
+
 struct TimeToTrain {
   std::vector<PhaseTime> phases;  // as the run's
   Figure<Seconds> training;       // of all phases, as what follows
   Figure<Seconds> evaluation;
   Figure<Seconds> checkpoint;
   Figure<Seconds> start_up;  // 0 where the run says nothing of it
+  std::optional<Interrupted> interrupted;
   Figure<Seconds> total;
   double iterations = 0;
   double samples = 0;
 };
 
-// `iterations` are those of the run's phases, in their order.
+// `iterations` are those of the run's phases, in their order, on this many devices. Throws InputError where
+// interruptions come so often that the run gets nowhere.
 [[nodiscard]] TimeToTrain time_to_train(const models::TrainingRun& run,
-                                        std::span<const PhaseIteration> iterations);
+                                        std::span<const PhaseIteration> iterations, int ranks);
 
 // How all ranks share the samples of an evaluation: in passes of equal batches, as large as `batch`
 // or as small as one pass takes.
@@ -88,7 +99,8 @@ struct Expenses {
 // nor a rated power is.
 [[nodiscard]] std::optional<Figure<Watts>> power_of(const models::Cluster& cluster, int ranks);
 
+// `spares` nodes are paid beside those.
 [[nodiscard]] Expenses expenses(const models::Cluster& cluster, int ranks,
-                                const Figure<Seconds>& time);
+                                const Figure<Seconds>& time, int spares = 0);
 
 }  // namespace paceline::simulator

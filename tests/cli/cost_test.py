@@ -118,10 +118,35 @@ class Cost(unittest.TestCase):
 
     def test_the_table_says_what_it_rests_on_and_what_it_leaves_out(self):
         text = cost("--epochs", "90", "--dataset", "imagenet", "--evaluate", "50000").stdout
-        for part in ("90 epochs of 1281167 samples (imagenet)", "GPU-hours", "90 evaluations", "not counted: checkpoints (--checkpoint), start-up (--start-up)",
+        for part in ("90 epochs of 1281167 samples (imagenet)", "GPU-hours", "90 evaluations", "not counted: checkpoints (--checkpoint), start-up (--start-up), interruptions (--failures)",
                      "price of a node    24.48 USD/h, published", "rated power        300 W, published", "PUE", "compute            roofline of v100"):
             self.assertIn(part, text)
         self.assertTrue(all(len(line) <= 100 for line in text.split("\n\n")[1].splitlines()))
+
+    def test_interruptions_lose_work_and_checkpoints_come_at_the_best_interval(self):
+        words = ("--iterations", "1000000", "--checkpoint", "20s")
+        plain = row("--iterations", "1000000")
+        typical = row(*words, "--failures", "typical")
+        self.assertIsNone(plain["interrupted"])
+        lost = typical["interrupted"]
+        self.assertAlmostEqual(typical["time_s"], sum(typical[f"{part}_s"] for part in ("training", "checkpoint", "start_up")) + lost["lost_s"], places=3)
+        self.assertEqual(typical["training_s"], plain["training_s"])
+        self.assertAlmostEqual(lost["between_s"], 50_000 * 3600 / 16, places=3)
+        # Young's first order.
+        self.assertAlmostEqual(lost["interval_s"] / (2 * 20 * lost["between_s"]) ** 0.5, 1, delta=0.02)
+        self.assertTrue(plain["time_s"] < lost["median_s"] <= lost["p90_s"] <= lost["p99_s"])
+        frequent = row(*words, "--failures", "50h@10min")
+        self.assertGreater(frequent["interrupted"]["lost_s"], 10 * lost["lost_s"])
+        stated = row("--iterations", "1000000", "--checkpoint", "20s@10 iterations", "--failures", "50h@10min")
+        self.assertGreater(stated["time_s"], frequent["time_s"])
+        text = cost(*words, "--failures", "50h@10min").stdout
+        for part in ("goodput ", "lost to interruptions", "checkpoints every", "half of simulated runs end within", "recovery           10 min, datasheet"):
+            self.assertIn(part, text)
+
+    def test_spares_are_paid(self):
+        ours, more = row("--iterations", "1000"), row("--iterations", "1000", "--spares", "2")
+        self.assertAlmostEqual(more["cost_usd"], 2 * ours["cost_usd"], places=6)
+        self.assertEqual((more["time_s"], more["energy_kwh"]), (ours["time_s"], ours["energy_kwh"]))
 
     def test_ranks_of_processors_have_device_hours(self):
         text = run("cost", "--model", "resnet50", "--cluster", str(EXAMPLES / "two-cores.yaml"), "--ranks", "2", "--batch", "8", "--iterations", "10", "--strategy", "ring").stdout
@@ -133,6 +158,11 @@ class Phases(Run):
     def test_one_phase_is_the_simple_form(self):
         rows = self.phases("training: t\ndataset: imagenet\nphases: [{epochs: 90}]\nevaluation: {samples: 50000, every: 4 epochs}\nstart_up: 90 s\n")
         simple = document("--epochs", "90", "--dataset", "imagenet", "--evaluate", "50000@4 epochs", "--start-up", "90s")["strategies"]
+        self.assertEqual(rows, simple)
+
+    def test_failures_of_the_document_are_those_of_the_option(self):
+        rows = self.phases("training: t\nphases: [{iterations: 1000000}]\ncheckpoint: {time: 20 s}\nfailures: {between: 500 h, recovery: 10 min}\nspares: 1\n")
+        simple = document("--iterations", "1000000", "--checkpoint", "20s@best", "--failures", "500h@10min", "--spares", "1")["strategies"]
         self.assertEqual(rows, simple)
 
     def test_phases_add_up_to_runs_of_one_each(self):
@@ -191,6 +221,15 @@ class Refusals(Run):
             self.refused(cost(*words, "--checkpoint", bad), "--checkpoint")
         for bad in ("20", "-1s", "nan s", "99 days"):
             self.refused(cost(*words, "--start-up", bad), "--start-up")
+        for bad in ("x", "0", "-1", "nan", "5h@", "@5min", "5h@5", "5h@99 days", "usual", "1e99h"):
+            self.refused(cost(*words, "--checkpoint", "9s", "--failures", bad), "--failures")
+        for bad in ("-1", "1.5", "x", "99999"):
+            self.refused(cost(*words, "--spares", bad), "--spares")
+        self.refused(cost(*words, "--failures", "typical"), "--checkpoint is missing")
+        self.refused(cost(*words, "--checkpoint", "9s@best"), "--checkpoint", "--failures typical")
+        self.refused(cost(*words, "--checkpoint", "9s", "--failures", "0.001h@1h"), "--failures", "get nowhere")
+        self.refused(cost("--phases", self.write("training: t\nphases: [{iterations: 9}]\nfailures: {between: 5 h, recovery: 9 s}\n")), "run.yaml:3")
+        self.refused(cost("--phases", self.write("training: t\nphases: [{iterations: 9}]\ncheckpoint: {time: 9 s, every: best}\n")), "run.yaml:3")
 
     def test_price_and_power(self):
         for bad in ("24.48", "-1 USD/h", "24 EUR/h", "nan USD/h", "1e99 USD/h", "aws-p9"):

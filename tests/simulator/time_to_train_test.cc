@@ -40,7 +40,7 @@ const PhaseIteration fast{
     .evaluation = Seconds{1}};
 
 TEST(TimeToTrain, IsSamplesOverThroughput) {
-  const auto time = time_to_train(run_of({phase(3, Measure::epochs)}), std::vector{slow});
+  const auto time = time_to_train(run_of({phase(3, Measure::epochs)}), std::vector{slow}, 8);
   EXPECT_DOUBLE_EQ(time.iterations, 300);
   EXPECT_DOUBLE_EQ(time.samples, 3000);
   EXPECT_DOUBLE_EQ(time.total.value.value(), 600);
@@ -52,7 +52,7 @@ TEST(TimeToTrain, IsSamplesOverThroughput) {
 
 TEST(TimeToTrain, GrowsAsTheEpochsDo) {
   const auto of = [](double epochs) {
-    return time_to_train(run_of({phase(epochs, Measure::epochs)}), std::vector{slow}).total;
+    return time_to_train(run_of({phase(epochs, Measure::epochs)}), std::vector{slow}, 8).total;
   };
   for (const double factor : {0.1, 2.0, 7.5, 1000.0}) {
     EXPECT_DOUBLE_EQ(of(3 * factor).value.value(), factor * of(3).value.value());
@@ -62,7 +62,7 @@ TEST(TimeToTrain, GrowsAsTheEpochsDo) {
 
 TEST(TimeToTrain, IsTheSameInEpochsSamplesAndIterations) {
   const auto of = [](double count, Measure measure) {
-    return time_to_train(run_of({phase(count, measure)}), std::vector{slow}).total.value.value();
+    return time_to_train(run_of({phase(count, measure)}), std::vector{slow}, 8).total.value.value();
   };
   EXPECT_DOUBLE_EQ(of(3, Measure::epochs), of(3000, Measure::samples));
   EXPECT_DOUBLE_EQ(of(3, Measure::epochs), of(300, Measure::iterations));
@@ -71,9 +71,10 @@ TEST(TimeToTrain, IsTheSameInEpochsSamplesAndIterations) {
 TEST(TimeToTrain, OfPhasesAddsUpAtTheValueAndAtBothEnds) {
   TrainingRun run = run_of({phase(2, Measure::epochs), phase(1, Measure::epochs)});
   run.start_up = {Seconds{60}, Seconds{30}, Seconds{600}, Provenance::assumed, ""};
-  const auto both = time_to_train(run, std::vector{slow, fast});
-  const auto first = time_to_train(run_of({phase(2, Measure::epochs)}), std::vector{slow}).total;
-  const auto second = time_to_train(run_of({phase(1, Measure::epochs)}), std::vector{fast}).total;
+  const auto both = time_to_train(run, std::vector{slow, fast}, 8);
+  const auto first = time_to_train(run_of({phase(2, Measure::epochs)}), std::vector{slow}, 8).total;
+  const auto second =
+      time_to_train(run_of({phase(1, Measure::epochs)}), std::vector{fast}, 8).total;
   EXPECT_DOUBLE_EQ(both.total.value.value(), 60 + (first.value + second.value).value());
   EXPECT_DOUBLE_EQ(both.total.low.value(), 30 + (first.low + second.low).value());
   EXPECT_DOUBLE_EQ(both.total.high.value(), 600 + (first.high + second.high).value());
@@ -88,8 +89,8 @@ TEST(TimeToTrain, OfAPhaseThatIsCutInTwoIsTheSameWithItsEvaluationsAndCheckpoint
         Figure<Seconds>::exact(Seconds{7}, Provenance::datasheet, ""), {30, Measure::iterations}};
     TrainingRun halves = whole;
     halves.phases = {phase(cut, Measure::epochs), phase(10 - cut, Measure::epochs)};
-    const auto once = time_to_train(whole, std::vector{slow});
-    const auto twice = time_to_train(halves, std::vector{slow, slow});
+    const auto once = time_to_train(whole, std::vector{slow}, 8);
+    const auto twice = time_to_train(halves, std::vector{slow, slow}, 8);
     EXPECT_NEAR(once.total.value.value(), twice.total.value.value(), 1e-9) << cut;
     EXPECT_EQ(once.phases[0].evaluations, 5);
     EXPECT_EQ(once.phases[0].checkpoints, 33);
