@@ -42,6 +42,7 @@ others=(
   dataset-fashion-mnist # images to train on
   libgloo-dev           # a peer in the benchmarks
   python3-torch         # plans in PyTorch's DDP are run in it; without it that test is skipped
+  python3-yaml          # settings of NeMo are read by it; without it that test is skipped
   python3-jsonschema    # documents are held against their schemas; without it that test is skipped
   chromium chromium-driver python3-selenium   # reports are opened in a browser; without them that test is skipped
   pybind11-dev python3-dev python3-numpy   # the package for Python; without them that alone is missing

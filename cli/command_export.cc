@@ -171,7 +171,7 @@ void add_export(Command& app) {
   Command& command = app.add_command(
       "export",
       "A schedule for LogGOPSim and ATLAHS (GOAL), for MSCCL (XML), or as a picture; a plan for "
-      "NCCL, MSCCL, Horovod and PyTorch DDP");
+      "NCCL, MSCCL, Horovod, PyTorch DDP and FSDP2, DeepSpeed, Megatron-LM, torchtitan and NeMo");
   const auto options = std::make_shared<Options>();
   command
       .add_option("algorithm", options->algorithm,
@@ -183,7 +183,8 @@ void add_export(Command& app) {
   command
       .add_option("--format", options->format,
                   "Of a schedule: goal, msccl or svg; of a plan: nccl-tuner, nccl-constants, "
-                  "nccl-csv, nccl-config, horovod, ddp or msccl (docs/exports.md)")
+                  "nccl-csv, nccl-config, horovod, ddp, msccl, fsdp2, deepspeed, megatron, "
+                  "torchtitan or nemo (docs/exports.md)")
       .value("FORMAT");
   command
       .add_option(

@@ -1,7 +1,7 @@
 // Tests: tests/cli/export_plan_test.py (end to end).
 #include "cli/export_plan.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -75,9 +75,7 @@ void export_plan(const job::PlanExportOptions& options, const std::string& forma
   std::vector<std::string> names = job::plan_export_formats();
   names.emplace_back(msccl);
   if (format.empty())
-    throw InputError(
-        "--format is missing",
-        "give nccl-tuner, nccl-constants, nccl-csv, nccl-config, horovod, ddp or msccl");
+    throw InputError("--format is missing", fmt::format("give {}", fmt::join(names, ", ")));
   if (format == msccl) return export_msccl(options, output, replace);
   if (std::find(names.begin(), names.end(), format) == names.end())
     throw unknown_name("format of plans", format, names).at({"--format"});

@@ -13,6 +13,7 @@
 #include "models/network/zoo.h"
 #include "simulator/cost/nccl_model.h"
 #include "simulator/export/ddp.h"
+#include "simulator/export/frameworks.h"
 #include "simulator/export/horovod.h"
 #include "simulator/iteration/all_reduce_time.h"
 #include "simulator/question/question_fields.h"
@@ -33,9 +34,20 @@ models::PlanDocument load_plan(const PlanExportOptions& options) {
   models::PlanDocument document = read_plan(options.plan);
   const LoadedNetwork network = load_network(network_of(options, document));
   models::check_plan(document, options.plan, network.work, document.plan.all_ranks());
+  return document;
+}
+
+// The same for formats that say nothing of other axes, nor of shards.
+models::PlanDocument load_replicated_plan(const PlanExportOptions& options,
+                                          const std::string& format) {
+  models::PlanDocument document = load_plan(options);
   if (document.plan.layout != models::Layout{})
-    throw InputError({options.plan}, "a layout of several axes has no export yet",
-                     "give a plan of data parallelism alone");
+    throw InputError({options.plan},
+                     fmt::format("--format {} says no layout of several axes", format),
+                     "choose fsdp2, deepspeed, megatron, torchtitan or nemo");
+  if (document.plan.uses<models::ShardUse>() != nullptr)
+    throw InputError({options.plan}, fmt::format("--format {} says nothing of shards", format),
+                     "choose fsdp2, deepspeed, megatron, torchtitan or nemo");
   return document;
 }
 
@@ -115,14 +127,38 @@ simulator::ExportedText nccl_text(const Job& job, const PlanExportOptions& optio
   return simulator::nccl_tuner_text(title, plan, practice, format == "nccl-constants");
 }
 
+// These formats predict nothing.
+simulator::ExportedText framework_text(const PlanExportOptions& options,
+                                       const simulator::Framework& framework) {
+  refuse_options({{"--cluster", options.cluster},
+                  {"--profile", options.profile},
+                  {"--nccl", options.nccl},
+                  {"--measured", options.measured},
+                  {"--batch", options.batch},
+                  {"--precision", options.precision}},
+                 std::string(framework.name), "is of formats that predict times");
+  const models::PlanDocument document = load_plan(options);
+  try {
+    return framework.text(document);
+  } catch (const InputError& error) {
+    throw error.at({options.plan});
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> plan_export_formats() {
-  return {"nccl-tuner", "nccl-constants", "nccl-csv", "nccl-config", "horovod", "ddp"};
+  std::vector<std::string> names = {"nccl-tuner",  "nccl-constants", "nccl-csv",
+                                    "nccl-config", "horovod",        "ddp"};
+  for (const simulator::Framework& framework : simulator::frameworks())
+    names.emplace_back(framework.name);
+  return names;
 }
 
 simulator::ExportedText export_plan(const PlanExportOptions& options, const std::string& format) {
-  const models::PlanDocument document = load_plan(options);
+  for (const simulator::Framework& framework : simulator::frameworks())
+    if (framework.name == format) return framework_text(options, framework);
+  const models::PlanDocument document = load_replicated_plan(options, format);
   const bool takes_iteration = format == "horovod" || format == "ddp";
   if (takes_iteration)
     refuse_options({{"--measured", options.measured}}, format, "is of NCCL's formats");
@@ -159,7 +195,7 @@ simulator::MscclPlan export_msccl_plan(const PlanExportOptions& options) {
                   {"--batch", options.batch},
                   {"--precision", options.precision}},
                  "msccl", "is of formats that predict times");
-  const models::PlanDocument document = load_plan(options);
+  const models::PlanDocument document = load_replicated_plan(options, "msccl");
   try {
     return simulator::msccl_plan(simulator::plan_title(document.network, document.plan),
                                  document.plan);

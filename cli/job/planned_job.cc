@@ -13,7 +13,8 @@ models::PlanDocument plan_document(const models::Plan& plan, const Job& job,
                                                .batch_per_rank = job.question.batch_per_rank,
                                                .accumulate = job.question.accumulate,
                                                .precision = job.question.precision,
-                                               .sequence = network.sequence});
+                                               .sequence = network.sequence,
+                                               .recompute = job.question.recompute});
 }
 
 }  // namespace paceline::job
