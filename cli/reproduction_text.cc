@@ -51,7 +51,7 @@ std::string summary_line(std::string_view what, const Summary& s) {
         fmt::format("; {} of {} pairs of strategies in the published order", s.ordered, s.pairs);
   if (const Summary::Naive& naive = s.naive; naive.rows > 0)
     text += fmt::format(
-        "\n  naive (the rate of a rank at the largest scale that is known, times the ranks), on "
+        "\n  naive (as many FLOP/s of a rank as at the largest scale that is known), on "
         "the "
         "{} of them that have one: median {:.1f} %, p90 {:.1f} %; ours there: {:.1f} %, {:.1f} %; "
         "skill {:.0f} %",

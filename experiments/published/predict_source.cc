@@ -44,6 +44,7 @@ struct Work {
 struct Series {
   Profile profile;
   std::optional<PerSecond> rank_rate;  // samples of a rank, at the most ranks that calibrate it
+  double flops = 0;                    // of each of them
   std::string fault;                   // why it could not be calibrated
 };
 
@@ -76,6 +77,11 @@ Figure<PerSecond> published_throughput(const TrainingRow& row, const RowJob& job
           Provenance::calibrated, fmt::format("row {}, {}", row.id, row.where)};
 }
 
+double flops_of_sample(const RowJob& job) {
+  const models::NetworkWork& work = job.network->work;
+  return static_cast<double>(work.forward_flops() + work.backward_flops());
+}
+
 // Calibrates a series on its rows, which come in the order of their ranks.
 Series calibrated(const Source& source, const std::string& name,
                   const std::vector<const Work*>& rows) {
@@ -89,6 +95,7 @@ Series calibrated(const Source& source, const std::string& name,
     const Figure<PerSecond> published = published_throughput(*work->row, work->job);
     series.profile = simulator::calibrated_with(request, *work->job.options.strategy, published);
     series.rank_rate = published.value / work->row->ranks;
+    series.flops = flops_of_sample(work->job);
   }
   return series;
 }
@@ -225,16 +232,16 @@ Figure<double> ours_of(const Work& work, const Work* against) {
   return scaled({time(rate.value), time(rate.high), time(rate.low), {}, {}}, 1 / factor);
 }
 
-// The naive guess of a row, in its unit (Row::naive), by the rate of a rank that is known.
-std::optional<double> naive_of(const Work& work, const Work* against,
-                               const std::optional<PerSecond>& rank_rate) {
+// The naive guess of a row, in its unit (Row::naive), by the rate of a rank that is known of the series.
+std::optional<double> naive_of(const Work& work, const Work* against, const Series& series) {
   const TrainingRow& row = *work.row;
   const double factor = unit_factor(row);
   if (row.quantity == Quantity::efficiency) return 1 / factor;
   if (row.quantity == Quantity::ratio)
     return static_cast<double>(row.ranks) / against->row->ranks / factor;
-  if (!rank_rate) return std::nullopt;
-  const PerSecond rate = *rank_rate * static_cast<double>(row.ranks);
+  if (!series.rank_rate) return std::nullopt;
+  const double as_much = series.flops / flops_of_sample(work.job);
+  const PerSecond rate = *series.rank_rate * (as_much * static_cast<double>(row.ranks));
   if (row.quantity == Quantity::throughput) return rate.value() / factor;
   const double samples =
       row.quantity == Quantity::iteration ? work.job.samples() : work.job.training_samples();
@@ -432,7 +439,7 @@ class SourcePredictor {
         Row& row = result.rows.back();
         if ((row.kind == RowKind::training || row.kind == RowKind::sharded) &&
             row.provenance == Provenance::predicted)
-          row.naive = naive_of(work, against, series_.at(work.row->series).rank_rate);
+          row.naive = naive_of(work, against, series_.at(work.row->series));
       }
     }
     return result;

@@ -39,7 +39,7 @@ struct Row {
   std::string contest = {};
   double bytes = 0;  // of an all-reduce or another collective
   // The naive guess of a predicted row of training, in its unit: the rate of a rank of the series at the
-  // most ranks that it was calibrated on, times the ranks; of efficiencies 1, of ratios that of ranks.
+  // most ranks that it was calibrated on, times the ranks, and for another network as many FLOP/s; of efficiencies 1, of ratios that of ranks.
   // Nothing where no such rate is known.
   std::optional<double> naive = {};
   // How far the row is from what was calibrated, which widens its interval (fitted.h): in doublings of

@@ -110,7 +110,7 @@ std::span<const RowClass> row_classes() {
   static constexpr std::array classes = {
       RowClass{"rows", "", "training", is_training},
       RowClass{"rows of sharded training", ", sharded", "sharded", is_sharded},
-      RowClass{"rows of sharded training from datasheets", ", sharded, from datasheets",
+      RowClass{"rows of sharded training from datasheets", ", from datasheets",
                "sharded_from_datasheets", is_sharded_from_datasheet},
       RowClass{"all-reduces up to 64 KiB", ", all-reduces up to 64 KiB", "small_all_reduces",
                is_small_all_reduce},
