@@ -61,6 +61,17 @@ void refuse_options(const std::vector<std::pair<const char*, std::string>>& give
   }
 }
 
+// Refuses the options of formats that predict times.
+void refuse_what_predicts(const PlanExportOptions& options, const std::string& format) {
+  refuse_options({{"--cluster", options.cluster},
+                  {"--profile", options.profile},
+                  {"--nccl", options.nccl},
+                  {"--measured", options.measured},
+                  {"--batch", options.batch},
+                  {"--precision", options.precision}},
+                 format, "is of formats that predict times");
+}
+
 // The job whose plan is exported: options, and what the plan says of those that are not given.
 simulator::Question question_of(const PlanExportOptions& options,
                                 const models::PlanDocument& document) {
@@ -127,16 +138,9 @@ simulator::ExportedText nccl_text(const Job& job, const PlanExportOptions& optio
   return simulator::nccl_tuner_text(title, plan, practice, format == "nccl-constants");
 }
 
-// These formats predict nothing.
 simulator::ExportedText framework_text(const PlanExportOptions& options,
                                        const simulator::Framework& framework) {
-  refuse_options({{"--cluster", options.cluster},
-                  {"--profile", options.profile},
-                  {"--nccl", options.nccl},
-                  {"--measured", options.measured},
-                  {"--batch", options.batch},
-                  {"--precision", options.precision}},
-                 std::string(framework.name), "is of formats that predict times");
+  refuse_what_predicts(options, std::string(framework.name));
   const models::PlanDocument document = load_plan(options);
   try {
     return framework.text(document);
@@ -188,13 +192,7 @@ simulator::ExportedText export_plan(const PlanExportOptions& options, const std:
 }
 
 simulator::MscclPlan export_msccl_plan(const PlanExportOptions& options) {
-  refuse_options({{"--cluster", options.cluster},
-                  {"--profile", options.profile},
-                  {"--nccl", options.nccl},
-                  {"--measured", options.measured},
-                  {"--batch", options.batch},
-                  {"--precision", options.precision}},
-                 "msccl", "is of formats that predict times");
+  refuse_what_predicts(options, "msccl");
   const models::PlanDocument document = load_replicated_plan(options, "msccl");
   try {
     return simulator::msccl_plan(simulator::plan_title(document.network, document.plan),

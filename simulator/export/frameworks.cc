@@ -10,6 +10,7 @@
 
 #include "models/base/error.h"
 #include "models/base/json.h"
+#include "models/base/to_size.h"
 #include "models/layout/sharding.h"
 
 namespace paceline::simulator {
@@ -52,8 +53,8 @@ struct Settings {
     for (const models::Bucket& bucket : plan.buckets) {
       std::vector<std::string_view> blocks;
       for (int i = 0; i < bucket.gradient_count; ++i) {
-        const auto at = static_cast<std::size_t>(bucket.first_gradient + i);
-        const std::string_view block = models::block_of(document.gradients[at].name);
+        const std::string_view block =
+            models::block_of(document.gradients[to_size(bucket.first_gradient + i)].name);
         if (!block.empty() && (blocks.empty() || blocks.back() != block)) blocks.push_back(block);
       }
       most = std::max(most, static_cast<int>(blocks.size()));

@@ -180,7 +180,7 @@ Seconds* gap_of(const Task& task, int stage, TimeSpent& spent) {
 int busiest_stage(const IterationDag& dag) {
   std::vector<Seconds> computed;
   for (const Task& task : dag.tasks()) {
-    if (task.resource != Resource::compute) continue;
+    if (task.resource != Resource::compute && task.kind != TaskKind::exchange) continue;
     if (to_size(task.stage) >= computed.size()) computed.resize(to_size(task.stage) + 1);
     computed[to_size(task.stage)] += task.duration;
   }
@@ -209,11 +209,19 @@ TimeSpent time_spent(const IterationDag& dag, const SteadyIteration& steady) {
     if (gap == nullptr) continue;
     TimeSpent ignored;
     Seconds otherwise;  // when the task could have started without it
+    Seconds exchanged;  // when ranks of a sample were done
     for (std::size_t e = dag.first_into()[i]; e < dag.first_into()[i + 1]; ++e) {
       const Dependency& d = dag.into()[e];
-      if (gap_of(dag.tasks()[to_size(d.from)], stage, ignored) != nullptr) continue;
-      otherwise = std::max(otherwise, d.lag > 0 ? steady.previous_finish[to_size(d.from)]
-                                                : steady.finish(dag, d.from));
+      const Seconds done =
+          d.lag > 0 ? steady.previous_finish[to_size(d.from)] : steady.finish(dag, d.from);
+      const Seconds* other = gap_of(dag.tasks()[to_size(d.from)], stage, ignored);
+      if (other == &ignored.exchange) exchanged = std::max(exchanged, done);
+      if (other == nullptr) otherwise = std::max(otherwise, done);
+    }
+    // What ranks of a sample exchange is no wait for another stage, which may end later.
+    if (gap == &spent.bubble && exchanged > otherwise) {
+      spent.exchange += exchanged - otherwise;
+      otherwise = exchanged;
     }
     *gap += std::max(Seconds{0}, steady.start[i] - otherwise);
   }

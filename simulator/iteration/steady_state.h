@@ -29,8 +29,8 @@ struct SteadyIteration {
 // another. O(iterations x (tasks + dependencies)).
 [[nodiscard]] SteadyIteration steady_state(const IterationDag& dag, int most = 64);
 
-// Where an iteration's time went on the compute stream; of a pipeline, on that of the stage that computes
-// longest. compute + exposed_communication + input_wait = the period.
+// Where an iteration's time went on the compute stream; of a pipeline, on that of busiest_stage(). compute +
+// exposed_communication + input_wait = the period.
 struct TimeSpent {
   Seconds compute;                // forward, backward, update, and what K-FAC computes
   Seconds update;                 // the part of compute that is the update
@@ -42,7 +42,7 @@ struct TimeSpent {
   Seconds exchange;  // the compute stream waits for ranks of the same sample
   Seconds bubble;    // or for another stage
 };
-// The stage whose rank computes longest; 0 without a pipeline.
+// The stage whose rank computes, and exchanges with ranks of the same sample, longest; 0 without a pipeline.
 [[nodiscard]] int busiest_stage(const IterationDag& dag);
 [[nodiscard]] TimeSpent time_spent(const IterationDag& dag, const SteadyIteration& steady);
 

@@ -26,6 +26,20 @@ int group_baseline(const PredictionRequest& whole) {
   return wanted / together * layout.context;
 }
 
+// Experts' groups fill nodes, or share them out.
+void check_experts(const PredictionRequest& whole) {
+  const int of_group = whole.layout.expert_ranks();
+  const int of_node = whole.cluster.ranks_per_node;
+  const bool is_on_one_node = whole.ranks <= of_node || of_node % of_group == 0;
+  if (is_on_one_node || of_group % of_node == 0) return;
+  throw InputError(
+      {"--expert"},
+      fmt::format("{} ranks with different experts on nodes of {}", of_group, of_node),
+      fmt::format("choose a divisor or a multiple of {}, or a cluster whose nodes have "
+                  "as many ranks as the job uses of them",
+                  of_node));
+}
+
 }  // namespace
 
 Mesh::Mesh(const PredictionRequest& whole)
@@ -34,6 +48,7 @@ Mesh::Mesh(const PredictionRequest& whole)
       stages_(models::stages_of(work_.network, whole.layout)),
       group_(data_group(whole.cluster, whole.layout, whole.ranks)) {
   models::check_layout(whole.layout, whole.ranks, whole.accumulate);
+  check_experts(whole);
   if (whole.stragglers)
     throw InputError({"--spread"}, "no stragglers are simulated in a layout of several axes",
                      "leave out --spread, --slow-rank and --backup, or the layout");

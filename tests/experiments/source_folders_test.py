@@ -141,7 +141,7 @@ class SourceFolders(unittest.TestCase):
     def test_words_are_known(self, _, row):
         self.assertIn(row["role"], ROLES)
         self.assertIn(row["quantity"], UNITS)
-        self.assertIn(row["precision"], {"fp32", "mixed"})
+        self.assertIn(row["precision"], {"fp32", "mixed", "fp8"})
         self.assertTrue(row["what"] and row["series"])
         if row["role"] == "reference":
             self.assertEqual((row["published"], row["unit"]), ("", ""))
@@ -161,7 +161,7 @@ class SourceFolders(unittest.TestCase):
         self.assertRegex(row["ranks"], r"^[1-9]\d*$")
         self.assertRegex(row["batch"], r"^[1-9]\d*$")
         self.assertRegex(row["sequence"], r"^([1-9]\d*)?$")
-        self.assertEqual(bool(row["sequence"]), row["model"].startswith(("bert", "gpt", "llama", "mpt")))
+        self.assertEqual(bool(row["sequence"]), row["model"].startswith(("bert", "deepseek", "gpt", "llama", "mpt", "nemotron", "qwen")))
         self.assertRegex(row["strategy"], r"^[a-z0-9.-]+$")
 
     @for_rows(training)

@@ -126,6 +126,20 @@ RC_GTEST_PROP(PipelineDag, ExchangesAndSendsAddUp, ()) {
   RC_ASSERT(job.period() >= without + 2 * 0.25 * (job.layout.pipeline - 1) - 1e-9);
 }
 
+// A stage's own exchanges are no waits for other stages.
+RC_GTEST_PROP(PipelineDag, ExchangesAreNoBubble, ()) {
+  PipelineJob job = drawn_job();
+  job.exchange = test::drawn(1, 16) / 8.0;
+  double period = 0;
+  const TimeSpent spent = job.spent(&period);
+  const double passes = job.batches * job.layout.chunks;
+  const double pair = 2 * (3 + 2 * job.exchange);
+  const double exchanged = 4 * job.exchange * passes;
+  RC_ASSERT(spent.exchange.value() <= exchanged + 1e-9);
+  RC_ASSERT(spent.exchange.value() >= exchanged - 4 * job.exchange);
+  RC_ASSERT(spent.bubble.value() <= pair * (job.layout.pipeline - 1) + 4 * job.exchange + 1e-9);
+}
+
 TEST(PipelineDag, GradientsOfTheFirstStageAreTheLastToArrive) {
   PipelineJob job;
   job.layout.pipeline = 4;
