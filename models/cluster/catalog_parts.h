@@ -16,7 +16,7 @@ namespace paceline::models {
 // The price of an hour of a node, as somebody lists it (catalog/expenses.yaml).
 [[nodiscard]] Figure<UsdPerHour> catalog_price(std::string_view name);
 
-// What interrupts jobs, as fleets report it (catalog/expenses.yaml).
+// How often fleets report that jobs are interrupted, and for how long (catalog/expenses.yaml).
 struct CatalogFailures {
   Figure<Seconds> between;  // time of devices, summed over them
   Figure<Seconds> recovery;

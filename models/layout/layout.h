@@ -36,7 +36,7 @@ struct Layout {
   // Whether what tensor parallelism leaves whole, norms and residuals, is split by elements of the
   // sequence (Korthikanti 2022, arXiv 2205.05198, 4.2.2).
   bool sequence_parallel = true;
-  // Whether what tensor parallelism exchanges travels in parts beside the product that makes or reads it
+  // Whether the exchanges of tensor parallelism travel in parts beside the products that make or read them
   // (userbuffers of NVIDIA's Transformer Engine).
   bool tensor_overlap = false;
   int context = 1;
@@ -55,7 +55,7 @@ struct Layout {
   // The ranks that work on one sample at a time.
   [[nodiscard]] int ranks_of_sample() const { return ranks_of_copy() * context; }
   [[nodiscard]] bool is_data_parallel() const { return ranks_of_sample() == 1; }
-  // The neighbours that experts are shared out to, and those of them that are one data-parallel group's.
+  // The number of neighbours that experts are shared out to, and how many of them one data-parallel group has.
   [[nodiscard]] int expert_ranks() const { return expert > tensor ? expert : tensor; }
   [[nodiscard]] int expert_parts() const { return expert_ranks() / tensor; }
 

@@ -60,8 +60,8 @@ struct ShardUse {
   int shards = 1;       // ranks of a group; divides the plan's ranks
   bool reshard = true;  // whether a rank drops gathered parameters after a forward pass
 
-  // The same for experts' gradients, of which every `parts`-th rank alone has the same ones: those of a group
-  // of shards that do. Either number divides the other.
+  // The shards of experts' gradients, where every `parts`-th rank has the same experts. Either number divides the
+  // other.
   [[nodiscard]] int shards_of_parts(int parts) const { return parts < shards ? shards / parts : 1; }
 
   bool operator==(const ShardUse&) const = default;

@@ -10,7 +10,8 @@ class Blocks {
  public:
   Blocks(NetworkBuilder& network, const Decoder& sizes) : net_(network), sizes_(sizes) {}
 
-  // Adds a block that reads the named layer, with experts or the usual feed-forward layers. Returns the name of its last layer.
+  // Adds a block that reads the named layer, with experts or the usual feed-forward layers. Returns the name of its
+  // last layer.
   std::string add(const std::string& name, const std::string& input, bool has_experts) {
     const std::string first = net_.add(name + ".norm1", LayerNorm{sizes_.norm_bias}, {input});
     const std::string attended = attention(name + ".attn", first);
@@ -66,8 +67,8 @@ class Blocks {
     return net_.add(name + ".out", Linear{sizes_.features, sizes_.output_bias});
   }
 
-  // What experts make of a token, and the layers beside them, are added to `residual`. The experts come last, so
-  // that their gradients stand together.
+  // Adds the results of a token's experts, and of the layer beside them, to `residual`. The experts come last, so that
+  // their gradients stand together.
   std::string experts(const std::string& name, const std::string& residual,
                       const std::string& input) {
     const Experts& of = sizes_.experts;

@@ -22,7 +22,7 @@ struct LatentAttention {
   std::int64_t value_features = 1;
 };
 
-// Feed-forward layers of which each token passes a few.
+// Experts are feed-forward layers, and each token passes a few of them.
 struct Experts {
   std::int64_t count = 0;  // 0: feed-forward layers are the usual
   std::int64_t active = 1;

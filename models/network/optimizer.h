@@ -1,4 +1,4 @@
-// What an optimizer keeps for each parameter, and what an update costs.
+// The numbers that an optimizer keeps for each parameter, and the cost of its update.
 //
 //   name        FP32 numbers kept of n parameters           source
 //   sgd         0
@@ -59,7 +59,7 @@ struct Optimizer {
 
 inline constexpr int most_optimizer_states = 16;
 
-// What is asked for; nothing: as many numbers as is usual for the network.
+// The optimizer that is asked for, or else one that keeps as many numbers as is usual for the network.
 struct OptimizerChoice {
   std::optional<OptimizerKind> kind = {};
   std::optional<int> states = {};  // in place of the kind

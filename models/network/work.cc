@@ -188,7 +188,7 @@ struct Counting {
     work.forward_passing = square;  // the scores: backward reads their softmax
     work.kept = all_in + square + 2 * dropped;
   }
-  // A score of each expert in FP32, and the copies of what is routed.
+  // It writes a score of each expert in FP32, and a copy of each element for each of its experts.
   void operator()(const RouteTokens& r) const {
     work.experts = r.experts;
     add_parameter("weight", {r.experts, in.channels});
@@ -242,7 +242,7 @@ struct Counting {
     // a whole number.
     const std::int64_t pairs = a.causal ? product(work.name, {window, 2 * out.height - window})
                                         : product(work.name, {2, window, out.height});
-    // Of all heads. Products of queries and keys have the width of these, and those of values theirs.
+    // These are the features of all heads. Scores cost as many products as keys have features, and sums as values.
     const std::int64_t values = out.channels;
     const std::int64_t keys = a.value_features > 0 ? in.channels : values;
     work.head_features = (keys + values) / (2 * a.heads);
@@ -252,7 +252,7 @@ struct Counting {
     work.forward_flops = product(work.name, {pairs, keys + values});
     work.data_gradient_flops =
         needs_data_gradient ? product(work.name, {pairs, 3 * keys + 2 * values}) : 0;
-    // What all heads share is copied to each of them, with as many numbers as keys and values have.
+    // The shared features are copied to the keys of each head.
     const std::int64_t copied =
         a.value_features > 0 ? out.height * (keys + values) - (all_in - in.elements()) : 0;
     const std::int64_t softmax = product(work.name, {a.heads, out.height});

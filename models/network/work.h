@@ -9,25 +9,24 @@
 // attention has no weights, and each of its products has the gradients of two inputs; where it is fused,
 // backward also computes the scores anew, and a causal one has half of the square.
 //
-// Traffic: it counts activations, not parameters, each operand once for each pass. Batch norm makes
-// two passes over its input. An add has no backward traffic (its gradient is that of each input),
-// and a flatten and a rearrangement that is a view have none at all. A slice is a view whose
-// gradient is copied; other rearrangements and a pad copy in both passes. Attention computes its
-// scores, their softmax and its dropout one after the other, each of heads x elements x window
-// (Vaswani 2017), unless it is fused, and reads its inputs and writes its output alone. Rows that an embedding picks are traffic. Beside it a pass moves
-// weights once for a batch: forward_weights() and backward_weights(). The bias of attention's
-// scores is one for all samples: its weights move, and nothing else; the FLOPs of the small network
-// that may make it, once for a batch, are left out. Experts do what their tokens take, as if these were shared out
-// evenly, and a batch moves the weights of all of them.
+// Traffic: it counts activations, not parameters, each operand once for each pass. Batch norm makes two passes over
+// its input. An add has no backward traffic (its gradient is that of each input), and a flatten and a rearrangement
+// that is a view have none at all. A slice is a view whose gradient is copied; other rearrangements and a pad copy
+// in both passes. Attention computes its scores, their softmax and its dropout one after the other, each of heads x
+// elements x window (Vaswani 2017), unless it is fused, and reads its inputs and writes its output alone. Rows that
+// an embedding picks are traffic. Beside it a pass moves weights once for a batch: forward_weights() and
+// backward_weights(). The bias of attention's scores is one for all samples: its weights move, and nothing else;
+// the FLOPs of the small network that may make it, once for a batch, are left out. Experts do what their tokens
+// take, as if these were shared out evenly, and a batch moves the weights of all of them.
 //
-// Stored: a tensor that several layers keep is in memory once. ReLU works in place, flatten and other views
-// store nothing, and SiLU in front of a product is computed anew, as fused kernels of gated layers do.
-// Kept for backward: the input of convolution, fully connected, linear, batch norm, layer norm,
-// GELU, a learned scale, embedding, LRN (which keeps its scale too) and the loss; both inputs of a
-// product; the input of routing, of experts and of what combines them, and the scores of all experts;
-// the output of ReLU (in place) and tanh; one element for each output of max pooling (its index) and of dropout (its mask). Attention
-// keeps its inputs, the softmax, and with dropout its mask and output; fused, a number of each element and head in
-// place of the softmax. Others keep nothing.
+// Stored: a tensor that several layers keep is in memory once. ReLU works in place, flatten and other views store
+// nothing, and SiLU in front of a product is computed anew, as fused kernels of gated layers do.
+// Kept for backward: the input of convolution, fully connected, linear, batch norm, layer norm, GELU, a learned
+// scale, embedding, LRN (which keeps its scale too) and the loss; both inputs of a product; the input of routing,
+// of experts and of what combines them, and the scores of all experts; the output of ReLU (in place) and tanh; one
+// element for each output of max pooling (its index) and of dropout (its mask). Attention keeps its inputs, the
+// softmax, and with dropout its mask and output; fused, a number of each element and head in place of the softmax.
+// Others keep nothing.
 //
 // A tied linear layer has no parameter of its own but its bias: the weight is the table of its
 // embedding, which counts there. The gradient is complete once both layers have been backward, that
@@ -57,7 +56,7 @@ struct LayerWork {
   Shape output;      // of one sample
   std::vector<ParameterTensor> parameters;  // as declared: weight, then bias
   std::vector<int> inputs;  // layers whose output it reads for each sample, or network_input
-  // Of latent attention: whether the last input's features are in the keys of all heads.
+  // Whether it is latent attention, whose last input's features are in the keys of all heads.
   bool shares_last_input = false;
   std::int64_t groups = 1;  // of a convolution
   // The heads of attention. Both numbers are equal unless several heads of queries share one of keys and values.
@@ -68,7 +67,7 @@ struct LayerWork {
   std::int64_t head_features = 0;
   std::int64_t square_flops = 0;
   bool attends_to_all = false;
-  // Of a layer of experts: their number, and that of the ranks they are shared out to.
+  // The experts of a layer that has some, and the ranks that they are shared out to.
   std::int64_t experts = 0;
   std::int64_t expert_ranks = 1;
 
@@ -117,7 +116,7 @@ struct Gradient {
   std::int64_t elements = 0;
   int layer = 0;  // index into NetworkWork::layers
   int chunk = 0;  // of a pipeline, in which the layer is
-  // The neighbours of a data-parallel group that each have other experts: every `parts`-th rank sums it.
+  // Experts are shared out to so many neighbours of a data-parallel group that every `parts`-th rank sums it.
   int parts = 1;
 
   // Whether one bucket may have both.

@@ -44,8 +44,8 @@ struct Checkpoint {
       false;  // in place of `every`: at the interval that makes an interrupted run shortest
 };
 
-// What interrupts the run, so that it goes on from its last checkpoint: defects of devices, nodes, networks and
-// programs. It takes as many times longer until one comes as there are fewer devices.
+// Defects of devices, nodes, networks and programs interrupt the run, and it goes on from its last checkpoint. The
+// time between them falls as the number of devices grows.
 struct Failures {
   Figure<Seconds>
       between;  // time that devices train between two interruptions, summed over devices

@@ -1,7 +1,7 @@
-// How much more than the mean the rank does whose experts have most tokens, which all others wait for.
+// The work of the rank whose experts have most tokens over the mean of all ranks, which wait for it.
 //
-// A loss that balances experts leaves 1.15 in the median of what is reported, and 1.0 to 1.6 (assumed;
-// docs/sources.md, kernels of transformers).
+// With a loss that balances experts it is taken to be 1.15, between 1.0 and 1.6 (assumed; docs/sources.md, kernels
+// of transformers).
 #pragma once
 
 #include "models/base/figure.h"

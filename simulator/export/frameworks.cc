@@ -19,7 +19,7 @@ namespace {
 using models::PipelineSchedule;
 using models::ShardingKind;
 
-// What the settings of all frameworks are made of.
+// The facts that all frameworks' settings are made of.
 struct Settings {
   const models::PlanDocument& document;
   const models::Plan& plan = document.plan;
@@ -72,7 +72,7 @@ const char* torch_type(bool is_fp32) {
   return is_fp32 ? "float32" : "bfloat16";
 }
 
-// What no framework's file says, and what is not of this framework.
+// Collects notes: parts of the plan that no framework's file says, or not this one's.
 class Notes {
  public:
   Notes(const Settings& settings, std::string_view framework)

@@ -1,4 +1,5 @@
-// What interruptions cost a training run: the work since the last checkpoint, and the time until ranks train again.
+// The cost of interruptions of a training run: the work since the last checkpoint is done again, and it takes a
+// time until ranks train.
 //
 // Interruptions come as a Poisson process, at a mean time M between them that falls with the devices. A run
 // writes a checkpoint, which takes d, behind every t of work, and after an interruption needs R until it goes on

@@ -1,9 +1,9 @@
 // How long a training run takes, and what it uses up, from the times of its iterations.
 //
-// A run is start-up, phases, evaluations and checkpoints one after the other, and what interruptions cost it. Training counts samples:
-// a phase of this many samples takes samples / (samples of an iteration) iterations, which may be a
-// fraction. The time of a run is then proportional to its epochs, whatever is done with the last samples
-// of an epoch. Evaluations and checkpoints happen a whole number of times.
+// A run is start-up, phases, evaluations and checkpoints one after the other, and interruptions cost more. Training
+// counts samples: a phase of this many samples takes samples / (samples of an iteration) iterations, which may be a
+// fraction. The time of a run is then proportional to its epochs, whatever is done with the last samples of an
+// epoch. Evaluations and checkpoints happen a whole number of times.
 //
 // The intervals of phases come from the same unknowns (a slow link is slow in all of them), so their
 // ends add. What a run uses up is a product of independent figures: the squares of the logarithms of
@@ -49,7 +49,7 @@ struct PhaseTime {
   Figure<Seconds> checkpoint;
 };
 
-// What interruptions cost a run (goodput.h).
+// The cost of interruptions of a run (goodput.h).
 struct Interrupted {
   Figure<Seconds> lost;  // work that is done again, and recovery
   double interruptions = 0;
