@@ -42,9 +42,9 @@
 
 namespace paceline::models {
 
-// What travels at the output of a layer, between ranks that work on one sample, or have experts for each
-// other's. Elements are of the whole tensor of one sample, over the ranks of the axis; on that of experts, of what a
-// rank sends.
+// An exchange at the output of a layer, between ranks that work on one sample or have experts for each other's
+// tokens. Its elements are those of the whole tensor of one sample over the ranks of the axis; on the axis of
+// experts they are those that one rank sends.
 struct Exchange {
   enum class Axis { tensor, context, expert };
   Axis axis = Axis::tensor;

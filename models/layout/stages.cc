@@ -45,7 +45,7 @@ Stages stages_of(const NetworkWork& network, const Layout& layout) {
   if (network.sequence == 0 || blocks == 0 || (blocks > 1 && !is_behind))
     throw InputError({"--pipeline"}, fmt::format("{} is no stack of blocks", network.name),
                      "give a language model as --model, or leave it out");
-  // What is ahead of the blocks, and what is behind them, may be a chunk.
+  // The layers ahead of the blocks may be a chunk, and those behind them another.
   if (chunks > blocks + 2)
     throw InputError({layout.chunks > 1 ? "--chunks" : "--pipeline"},
                      fmt::format("{} has {} blocks for {} chunks", network.name, blocks, chunks),

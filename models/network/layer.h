@@ -238,8 +238,8 @@ struct RouteTokens {
   bool operator==(const RouteTokens&) const = default;
 };
 
-// A linear layer of each expert, for the elements that were routed to it. All experts' weights are one
-// tensor.
+// Each expert has a linear layer, which the elements go through that were routed to it. The weights of all experts
+// are one tensor.
 struct ExpertLinear {
   std::int64_t experts = 1;
   std::int64_t outputs = 1;

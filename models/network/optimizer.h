@@ -51,7 +51,7 @@ struct Optimizer {
   int states = 0;  // numbers for each parameter, where they are stated
 
   Optimizer(OptimizerKind of) : kind(of) {}
-  // One that keeps so many numbers for each parameter.
+  // An optimizer that keeps this many numbers for each parameter.
   Optimizer(int stated) : states(stated) {}
 
   bool operator==(const Optimizer&) const = default;

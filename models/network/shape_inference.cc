@@ -244,7 +244,7 @@ struct Inference {
   }
 
  private:
-  // Of attention whose keys and values come from a latent vector.
+  // The output of attention whose keys and values come from a latent vector.
   [[nodiscard]] Shape of_latent(const Attention& a) const {
     if (!a.fused || in.size() != 3 || a.key_value_heads != 0)
       fail(layer, "value_features without fused: true and three inputs, or with key_value_heads",

@@ -116,7 +116,8 @@ struct Gradient {
   std::int64_t elements = 0;
   int layer = 0;  // index into NetworkWork::layers
   int chunk = 0;  // of a pipeline, in which the layer is
-  // Experts are shared out to so many neighbours of a data-parallel group that every `parts`-th rank sums it.
+  // The number of neighbours of a data-parallel group that have different experts. Every `parts`-th rank sums an
+  // expert's gradient.
   int parts = 1;
 
   // Whether one bucket may have both.

@@ -57,7 +57,7 @@ struct MemoryRequest {
   const models::Plan& plan;            // for the network
   models::Precision precision = models::Precision::fp32;
   int batch_per_rank = 1;
-  // By default one that keeps as many numbers as is usual for the network.
+  // By default it keeps as many numbers as the optimizers of such networks do.
   models::OptimizerChoice optimizer = {};
   models::Recompute recompute = models::Recompute::none;
   int accumulate = 1;  // batches of an iteration

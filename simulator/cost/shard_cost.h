@@ -9,7 +9,7 @@
 //   reduce       reduce-scatter of g U over the shards
 //   all-reduce   of g U / s over the replicas
 //
-// Of experts' gradients, ranks with the same experts are the ranks of a group.
+// The group of an expert's gradient has the ranks with the same experts.
 //
 // The update is that of a shard. What is left out: the cast of a shard of parameters before a gather (1/s of
 // the bucket), padding of tensors to a multiple of the shards, and the all-reduce of one number by which

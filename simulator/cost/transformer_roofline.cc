@@ -31,7 +31,7 @@ double smaller_side(const models::LayerWork& layer) {
     return std::min(vocabulary, static_cast<double>(layer.tied_elements) / vocabulary);
   }
   if (layer.parameters.empty() || layer.forward_flops == 0) return 0;
-  // Of experts, the first number of the shape is theirs.
+  // The first number of the shape of experts' weights counts experts.
   std::span<const std::int64_t> sides = layer.parameters.front().shape;
   if (layer.kind == "expert_linear") sides = sides.subspan(1);
   return static_cast<double>(*std::ranges::min_element(sides));

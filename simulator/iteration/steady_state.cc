@@ -112,7 +112,7 @@ class Unrolled {
   }
 
  private:
-  // Of a period. Each of a chain of tasks rounds the time once.
+  // A share of a period. Each task of a chain rounds the time once.
   double rounding_ = 1e-12;
 
   [[nodiscard]] double done_at(const Dependency& d) const {
@@ -218,7 +218,7 @@ TimeSpent time_spent(const IterationDag& dag, const SteadyIteration& steady) {
       if (other == &ignored.exchange) exchanged = std::max(exchanged, done);
       if (other == nullptr) otherwise = std::max(otherwise, done);
     }
-    // What ranks of a sample exchange is no wait for another stage, which may end later.
+    // The stage waits for its own exchange first, and for another stage only after that.
     if (gap == &spent.bubble && exchanged > otherwise) {
       spent.exchange += exchanged - otherwise;
       otherwise = exchanged;

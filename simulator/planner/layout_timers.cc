@@ -75,7 +75,7 @@ class Timing {
     return {};
   }
 
-  // Of a tensor-parallel exchange that travels in parts beside a product, this share stays exposed: the first
+  // This share of a tensor-parallel exchange stays exposed where it travels in parts beside a product: the first
   // part of a gather, the last of a reduce-scatter, and what parts lose of a link's rate.
   [[nodiscard]] double exposed_share() const {
     constexpr double fast = 0.15;
@@ -85,7 +85,7 @@ class Timing {
     return bound == Bound::fast ? fast : bound == Bound::slow ? slow : stated;
   }
 
-  // What hides a transfer beside the products of `layers`, whose time is given.
+  // The time for which products hide a transfer that travels in parts.
   [[nodiscard]] Seconds in_parts(const Exchange& exchange, Seconds time, Seconds products) const {
     if (exchange.axis != Exchange::Axis::tensor || !job_.layout.tensor_overlap) return Seconds{0};
     return std::min((1 - exposed_share()) * time, products);

@@ -129,7 +129,7 @@ TEST(Experts, AcrossNodesTokensTakeLonger) {
   EXPECT_GT(exchange(16), 1.5 * exchange(8));
 }
 
-// Of eight experts on four nodes a token meets 3.6 nodes, in place of eight experts.
+// A token with eight experts on four nodes goes to 3.6 nodes in the mean, in place of eight experts.
 TEST(Experts, TokensThatAreSentOnceTakeLess) {
   const auto exchange = [](bool is_once) {
     return predicted({.network = "qwen3-30b-a3b",

@@ -1,4 +1,4 @@
-// What interruptions cost: the best interval, expected times against published ones and simulated runs.
+// The cost of interruptions: the best interval, and expected times against published ones and simulated runs.
 #include "simulator/iteration/goodput.h"
 
 #include <gmock/gmock.h>

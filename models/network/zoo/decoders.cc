@@ -27,6 +27,13 @@ Network with_query_bias(Decoder sizes) {
   return decoder(sizes);
 }
 
+Network qwen3(Decoder sizes, std::int64_t features_of_expert) {
+  sizes.head_features = 128;
+  sizes.head_norms = true;
+  sizes.experts = {.count = 128, .active = 8, .inner = features_of_expert};
+  return decoder(sizes);
+}
+
 }  // namespace
 
 Network llama_2_7b() {
@@ -61,18 +68,10 @@ Network mixtral_8x7b() {
   return decoder(sizes);
 }
 Network qwen3_30b() {
-  Decoder sizes = gated("qwen3-30b-a3b", 48, 2048, 32, 4, 6144, 151936, 4096);
-  sizes.head_features = 128;
-  sizes.head_norms = true;
-  sizes.experts = {.count = 128, .active = 8, .inner = 768};
-  return decoder(sizes);
+  return qwen3(gated("qwen3-30b-a3b", 48, 2048, 32, 4, 6144, 151936, 4096), 768);
 }
 Network qwen3_235b() {
-  Decoder sizes = gated("qwen3-235b-a22b", 94, 4096, 64, 4, 12288, 151936, 4096);
-  sizes.head_features = 128;
-  sizes.head_norms = true;
-  sizes.experts = {.count = 128, .active = 8, .inner = 1536};
-  return decoder(sizes);
+  return qwen3(gated("qwen3-235b-a22b", 94, 4096, 64, 4, 12288, 151936, 4096), 1536);
 }
 Network deepseek_v3() {
   Decoder sizes = gated("deepseek-v3", 61, 7168, 128, 128, 18432, 129280, 4096);
