@@ -1,9 +1,11 @@
 // Tests: tests/cli/export_plan_test.py (end to end).
 #include "cli/job/plan_export.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
+#include <vector>
 
 #include "cli/job/job.h"
 #include "cli/job/measured.h"
@@ -37,17 +39,24 @@ models::PlanDocument load_plan(const PlanExportOptions& options) {
   return document;
 }
 
+std::vector<std::string_view> framework_names() {
+  std::vector<std::string_view> names;
+  for (const simulator::Framework& framework : simulator::frameworks())
+    names.push_back(framework.name);
+  return names;
+}
+
 // The same for formats that say nothing of other axes, nor of shards.
 models::PlanDocument load_replicated_plan(const PlanExportOptions& options,
                                           const std::string& format) {
   models::PlanDocument document = load_plan(options);
+  const std::string remedy = fmt::format("choose {}", fmt::join(framework_names(), ", "));
   if (document.plan.layout != models::Layout{})
     throw InputError({options.plan},
-                     fmt::format("--format {} says no layout of several axes", format),
-                     "choose fsdp2, deepspeed, megatron, torchtitan or nemo");
+                     fmt::format("--format {} says no layout of several axes", format), remedy);
   if (document.plan.uses<models::ShardUse>() != nullptr)
     throw InputError({options.plan}, fmt::format("--format {} says nothing of shards", format),
-                     "choose fsdp2, deepspeed, megatron, torchtitan or nemo");
+                     remedy);
   return document;
 }
 
@@ -154,8 +163,8 @@ simulator::ExportedText framework_text(const PlanExportOptions& options,
 std::vector<std::string> plan_export_formats() {
   std::vector<std::string> names = {"nccl-tuner",  "nccl-constants", "nccl-csv",
                                     "nccl-config", "horovod",        "ddp"};
-  for (const simulator::Framework& framework : simulator::frameworks())
-    names.emplace_back(framework.name);
+  const std::vector<std::string_view> others = framework_names();
+  names.insert(names.end(), others.begin(), others.end());
   return names;
 }
 

@@ -57,7 +57,7 @@ struct MemoryRequest {
   const models::Plan& plan;            // for the network
   models::Precision precision = models::Precision::fp32;
   int batch_per_rank = 1;
-  // By default it keeps as many numbers as the optimizers of such networks do.
+  // Without a choice, a network with attention is trained by Adam, and others by momentum.
   models::OptimizerChoice optimizer = {};
   models::Recompute recompute = models::Recompute::none;
   int accumulate = 1;  // batches of an iteration

@@ -238,7 +238,7 @@ ExportedText megatron_text(const models::PlanDocument& document) {
   flag(layout.tensor > 1 && layout.sequence_parallel, "--sequence-parallel");
   flag(layout.tensor_overlap, "--tp-comm-overlap");
   flag(layout.chunks > 1, fmt::format("--num-virtual-stages-per-pipeline-rank {}", layout.chunks));
-  flag(layout.expert_ranks() > 1 && layout.expert > 1,
+  flag(layout.expert > 1,
        fmt::format("--expert-model-parallel-size {}\n--expert-tensor-parallel-size 1",
                    layout.expert_ranks()));
   text += fmt::format("--micro-batch-size {}\n--global-batch-size {}\n", of.job.batch_per_rank,
@@ -337,7 +337,7 @@ ExportedText nemo_text(const models::PlanDocument& document) {
       "  sequence_parallel: {}\n",
       layout.tensor, layout.pipeline,
       layout.chunks > 1 ? std::to_string(layout.chunks) : std::string("null"), layout.context,
-      layout.expert_ranks() > 1 && layout.expert > 1 ? layout.expert_ranks() : 1,
+      layout.expert > 1 ? layout.expert_ranks() : 1,
       yes(layout.tensor > 1 && layout.sequence_parallel));
   if (of.job.sequence > 0) text += fmt::format("  seq_length: {}\n", of.job.sequence);
   if (of.recomputes())
