@@ -14,6 +14,7 @@
 #include "models/base/parse_units.h"
 #include "models/collective/algorithms.h"
 #include "models/collective/catalogue.h"
+#include "models/plan/not_of_strategy.h"
 #include "models/plan/tuned.h"
 
 namespace paceline::models {
@@ -286,8 +287,9 @@ void check_overlap(const Strategy& strategy, Overlap overlap) {
   if (strategy.traits().may_overlap_iterations || overlap == Overlap::wait_free ||
       overlap == Overlap::none)
     return;
-  throw InputError({"--overlap"}, fmt::format("{} has no overlap {}", strategy.name, name(overlap)),
-                   "choose wait-free or none");
+  throw NotOfStrategy({"--overlap"},
+                      fmt::format("{} has no overlap {}", strategy.name, name(overlap)),
+                      "choose wait-free or none");
 }
 
 void take_buckets_of_ddp(const OtherSystem& ddp, WireType wire, std::int64_t parameters,

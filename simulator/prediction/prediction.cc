@@ -9,6 +9,7 @@
 
 #include "models/base/error.h"
 #include "models/base/to_size.h"
+#include "models/plan/not_of_strategy.h"
 #include "simulator/iteration/alternatives.h"
 #include "simulator/iteration/better_links.h"
 #include "simulator/iteration/plan_timing.h"
@@ -105,9 +106,9 @@ StrategyPrediction Predictor::predict(models::Plan plan, std::optional<ChosenThr
   PACELINE_ASSERT(plan.ranks == request.ranks, "the plan is for the request's ranks");
   const models::Strategy& strategy = models::strategy_of(plan);
   if (request.stragglers && !strategy.traits().may_straggle)
-    throw InputError({"--strategy"},
-                     fmt::format("no stragglers are simulated with {}", strategy.name),
-                     "leave out --spread, --slow-rank and --backup, or choose another strategy");
+    throw models::NotOfStrategy(
+        {"--strategy"}, fmt::format("no stragglers are simulated with {}", strategy.name),
+        "leave out --spread, --slow-rank and --backup, or choose another strategy");
   PredictorSetting& stated = settings_.at(strategy, request.ranks, Bound::stated);
   StrategyRun at_stated = run_of(settings_, plan, stated);
   const Seconds period = at_stated.steady.period;
@@ -195,6 +196,9 @@ std::variant<StrategyPrediction, LeftOut> Predictor::row(const models::Strategy&
                    is_bounded
                        ? fmt::format("--strategy {} --engine step asks for it", strategy.name)
                        : error.remedy()};
+  } catch (const models::NotOfStrategy& error) {
+    return LeftOut{std::string(strategy.name), settings_.request().wire, error.problem(),
+                   error.remedy(), /*takes_long=*/false};
   }
 }
 

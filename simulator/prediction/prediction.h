@@ -125,7 +125,8 @@ class Predictor {
   // The time of a forward pass over a batch on every rank, with its input, as an evaluation has it.
   // Only the counts of correct samples are exchanged. Throws InputError as check() does.
   [[nodiscard]] Seconds forward_pass(int batch_per_rank);
-  // Predicts a row of a table of many strategies: what has too many messages is left out.
+  // Predicts a row of a table of many strategies. A strategy is left out if it has too many messages, or
+  // lacks what is asked for and others may have.
   [[nodiscard]] std::variant<StrategyPrediction, LeftOut> row(const models::Strategy& strategy);
   // The best plan of one in-order stream that is found (tuned_plan.h). The request's thresholds have no
   // effect. Throws as predict() does.

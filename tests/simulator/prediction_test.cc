@@ -387,6 +387,22 @@ TEST(Prediction, ATableInHasteSaysWhichRowsAreCoarseOrLeftOutAndWhatAsksForThem)
   EXPECT_EQ(std::get<StrategyPrediction>(scatter).not_followed, 0);
 }
 
+// The strategies of one table do not all have stragglers, or every overlap.
+TEST(Prediction, ATableLeavesOutAStrategyThatLacksWhatIsAskedFor) {
+  const Job job;
+  PredictionRequest request = job.request(16);
+  request.stragglers = MonteCarloRequest{};
+  const auto straggling = Predictor(request).row(models::strategy("fsdp"));
+  ASSERT_TRUE(std::holds_alternative<LeftOut>(straggling));
+  EXPECT_EQ(std::get<LeftOut>(straggling).why, "no stragglers are simulated with fsdp");
+  EXPECT_FALSE(std::get<LeftOut>(straggling).takes_long);
+  request.stragglers.reset();
+  request.overlap = models::Overlap::priority;
+  const auto early = Predictor(request).row(models::strategy("zero1"));
+  ASSERT_TRUE(std::holds_alternative<LeftOut>(early));
+  EXPECT_EQ(std::get<LeftOut>(early).why, "zero1 has no overlap priority");
+}
+
 // A slider of k must not stop a page for ten seconds.
 TEST(Prediction, ATableInHasteLeavesOutWhatTakesLongWithTheKThatWasNamed) {
   const Job job;
