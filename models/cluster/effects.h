@@ -50,6 +50,9 @@ struct Effects {
   // Time that the host takes to launch all kernels of a layer with weights. The device computes what is
   // queued meanwhile: simulator/cost/compute_time.h.
   Figure<Seconds> host_launch;
+  // The same in networks that read sequences, whose layers have more operations of the host beside their
+  // products: casts, views, norms, masks.
+  Figure<Seconds> host_launch_transformer;
   // No other effect explains these standard deviations of the logarithm of predicted over measured
   // iteration time. The first is there always, the second is for each doubling of ranks beyond those
   // that computation was calibrated on, the third for each unit of exposed communication over the

@@ -32,6 +32,8 @@ constexpr int first_year_of_today = 2020;
 constexpr const char* on_gpus_only = "on GPUs only";
 
 Effects effects_of(bool geforce) {
+  const auto none = Figure<Seconds>::exact(Seconds{0}, Provenance::published,
+                                           "the time on the device holds the host's");
   return {.rank_spread = catalog_figure("rank_spread", factor),
           .jitter = catalog_figure("jitter", factor),
           .crowding = catalog_figure(geforce ? "crowding_geforce" : "crowding", factor),
@@ -40,29 +42,33 @@ Effects effects_of(bool geforce) {
           .collective_launch = catalog_figure("collective_launch", seconds),
           .layer_launch = catalog_figure("layer_launch", seconds),
           .mixed_launch_share = catalog_figure("mixed_launch_share", factor).value,
-          .host_launch = Figure<Seconds>::exact(Seconds{0}, Provenance::published,
-                                                "the time on the device holds the host's"),
+          .host_launch = none,
+          .host_launch_transformer = none,
           .unexplained = catalog_figure("unexplained", factor),
           .unexplained_doubling = catalog_figure("unexplained_doubling", factor),
           .unexplained_exposed = catalog_figure("unexplained_exposed", factor)};
 }
 
-// Gives layers the times of a stack of today. The host's is the catalogue's entry host_launch + `word`.
-void take_host_launch(const std::string& word, Effects& effects) {
+// Gives layers the times of a stack of today. The host's are the catalogue's entries host_launch + `word`
+// and, where transformers differ, host_launch_transformer + `word`.
+void take_host_launch(const std::string& word, bool transformers_differ, Effects& effects) {
   effects.layer_launch = catalog_figure("layer_floor", seconds);
   effects.mixed_launch_share = 1;
   effects.host_launch = catalog_figure(("host_launch" + word).c_str(), seconds);
+  effects.host_launch_transformer =
+      transformers_differ ? catalog_figure(("host_launch_transformer" + word).c_str(), seconds)
+                          : effects.host_launch;
 }
 
 }  // namespace
 
 void take_stack(Stack stack, Effects& effects) {
-  take_host_launch(fmt::format("_{}", name_in(stacks, stack)), effects);
+  take_host_launch(fmt::format("_{}", name_in(stacks, stack)), stack == Stack::eager, effects);
 }
 
 Effects catalog_effects(const Device& device) {
   Effects effects = effects_of(device.cooling == Cooling::geforce);
-  if (device.year.value_or(0) >= first_year_of_today) take_host_launch("", effects);
+  if (device.year.value_or(0) >= first_year_of_today) take_host_launch("", true, effects);
   return effects;
 }
 
@@ -74,6 +80,7 @@ Effects catalog_processor_effects() {
   effects.collective_launch = no_time;
   effects.layer_launch = no_time;
   effects.host_launch = no_time;
+  effects.host_launch_transformer = no_time;
   return effects;
 }
 
@@ -103,6 +110,7 @@ Effects read_effects(const YAML::Node& node, const std::string& file, Effects ef
         effects);
   override_figure(map, "layer_launch", basis, seconds, effects.layer_launch, Zero::allowed);
   override_figure(map, "host_launch", basis, seconds, effects.host_launch, Zero::allowed);
+  if (map.has("host_launch")) effects.host_launch_transformer = effects.host_launch;
   override_figure(map, "unexplained", basis, factor, effects.unexplained, Zero::allowed);
   override_figure(map, "unexplained_doubling", basis, factor, effects.unexplained_doubling,
                   Zero::allowed);

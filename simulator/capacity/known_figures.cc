@@ -49,6 +49,7 @@ void settle_compute(models::Cluster& cluster, models::Profile* profile) {
   if (cluster.effects) {
     settle(cluster.effects->layer_launch);
     settle(cluster.effects->host_launch);
+    settle(cluster.effects->host_launch_transformer);
   }
   if (profile == nullptr) return;
   for (models::CalibratedThroughput& entry : profile->throughputs) settle(entry.samples);

@@ -183,9 +183,16 @@ void wait_for_host(const models::NetworkWork& network, Seconds launch, ComputeTi
     pass(network.layers[i], 1 - forward_share, times.layers[i].backward);
 }
 
+// What the host takes to launch a layer of the network.
+Seconds launch_by_host(const ComputeRequest& request, Bound bound) {
+  const models::Effects& effects = *request.effects;
+  return cost_at(
+      request.network.sequence > 0 ? effects.host_launch_transformer : effects.host_launch, bound);
+}
+
 void wait_for_host(const ComputeRequest& request, Bound bound, ComputeTimes& times) {
   if (request.effects == nullptr) return;
-  wait_for_host(request.network, cost_at(request.effects->host_launch, bound), times);
+  wait_for_host(request.network, launch_by_host(request, bound), times);
 }
 
 // The part of a batch's time that does not grow with the batch, and where it is from. However much
@@ -304,7 +311,7 @@ std::optional<ComputeTimes> throughput_times(const ComputeRequest& request, Boun
   if (request.effects != nullptr && entry.batch_per_rank != request.batch_per_rank)
     wait_for_host(
         request.network,
-        std::min(cost_at(request.effects->host_launch, bound),
+        std::min(launch_by_host(request, bound),
                  batch_time(entry, bound) / std::max(1, layers_with_weights(request.network))),
         times);
   times.calibrated_ranks = entry.solved_from;

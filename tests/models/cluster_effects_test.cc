@@ -91,6 +91,8 @@ TEST(ClusterEffects, AStackSaysWhatALayerTakesWhateverTheBatch) {
     if (stack != Stack::eager)
       EXPECT_LT(named.effects->host_launch.value, previous.effects->host_launch.value) << word;
     EXPECT_LT(named.effects->host_launch.low, named.effects->host_launch.high) << word;
+    EXPECT_GE(named.effects->host_launch_transformer.value, named.effects->host_launch.value)
+        << word;
     EXPECT_EQ(named.effects->layer_launch, previous.effects->layer_launch) << "the GPU is the same";
     EXPECT_EQ(parsed("h100", 8, fmt::format("effects: {{stack: {}}}\n", word)).effects,
               named.effects);

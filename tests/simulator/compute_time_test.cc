@@ -193,12 +193,33 @@ TEST(ComputeTimes, OfASmallBatchAreThoseOfItsHost) {
   EXPECT_LT(total(100, 512), 1.002 * total(0, 512));
 }
 
+// A transformer has a time of its host's of its own.
+TEST(ComputeTimes, OfASmallBatchOfATransformerAreThoseOfItsHost) {
+  const models::NetworkWork network = models::work(models::zoo_network("gpt2-small"));
+  const models::Device d = models::catalog_device("h100");
+  models::Effects effects = *models::catalog_cluster("h100-ndr").effects;
+  const auto total = [&](double of_transformers_us, double of_others_us) {
+    const auto exact = [](double us) {
+      return Figure<Seconds>::exact(Seconds{us * 1e-6}, Provenance::measured, "test");
+    };
+    effects.host_launch = exact(of_others_us);
+    effects.host_launch_transformer = exact(of_transformers_us);
+    return compute_times({network, d, nullptr, Precision::mixed, 1, 1, &effects}, Bound::stated)
+        .total();
+  };
+  const auto layers = std::ranges::count_if(
+      network.layers, [](const models::LayerWork& layer) { return layer.forward_flops > 0; });
+  EXPECT_EQ(total(0, 1000), total(0, 0));
+  EXPECT_GE(total(1000, 0), static_cast<double>(layers) * Seconds{1e-3});
+}
+
 // Neither the fixed times of layers nor the update grow with the batch.
 TEST(ComputeTimes, OfAnotherBatchKeepWhatDoesNotGrowWithIt) {
   const models::NetworkWork network = models::work(models::zoo_network("bert-large"));
   const models::Device d = models::catalog_device("a100");
   models::Effects effects = *models::catalog_cluster("dgx-a100-hdr").effects;
-  effects.host_launch = Figure<Seconds>::exact(Seconds{0}, Provenance::measured, "test");
+  effects.host_launch_transformer =
+      Figure<Seconds>::exact(Seconds{0}, Provenance::measured, "test");
   models::Profile profile{.name = "test", .cluster = "", .device = "a100", .origin = "test"};
   profile.throughputs = {
       {"bert-large", Precision::mixed, 64,

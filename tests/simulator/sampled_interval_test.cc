@@ -28,6 +28,7 @@ models::Effects no_effects() {
           .collective_launch = no_time,
           .layer_launch = no_time,
           .host_launch = no_time,
+          .host_launch_transformer = no_time,
           .unexplained = none,
           .unexplained_doubling = none,
           .unexplained_exposed = none};
