@@ -107,7 +107,7 @@ function(paceline_embed target)
     if(NOT ARG_PATHS)
       get_filename_component(name "${file}" NAME)
     endif()
-    string(APPEND entries "    {\"${name}\", R\"__embedded__(${text})__embedded__\"},\n")
+    string(APPEND entries "    {\"${name}\", R\"__embedded__(${text})__embedded__\"sv},\n")
   endforeach()
   set(list "")
   if(ARG_PATHS)
@@ -128,6 +128,7 @@ std::vector<std::string_view> embedded_paths() {
 #include <vector>
 namespace @ARG_NAMESPACE@ {
 namespace {
+using namespace std::string_view_literals;
 constexpr std::pair<std::string_view, std::string_view> files[] = {
 @entries@};
 }  // namespace

@@ -93,6 +93,23 @@ const Document<Summary>& summary_document() {
 
 using Rows = std::vector<Row>;
 
+const Document<Sweeps>& sweeps_document() {
+  static const auto document = Document<Sweeps>()
+                                   .add("sweeps", &Sweeps::sweeps, at_least(1))
+                                   .add("rows", &Sweeps::rows, at_least(1))
+                                   .add("median_regret", &Sweeps::median_regret)
+                                   .add("mean_regret", &Sweeps::mean_regret)
+                                   .add("worst_regret", &Sweeps::worst_regret)
+                                   .add("median_tau", &Sweeps::median_tau);
+  return document;
+}
+
+// Nothing where rows are layouts of no job.
+std::optional<Sweeps> any_sweeps(const Rows& rows) {
+  const Sweeps sweeps = sweeps_of(rows);
+  return sweeps.sweeps > 0 ? std::optional(sweeps) : std::nullopt;
+}
+
 const Document<Rows>& summaries_document() {
   static const auto document = [] {
     Document<Rows> classes;
@@ -158,7 +175,10 @@ const Document<Reproduction>& reproduction_document() {
           .add("rows", &Reproduction::rows, row_document())
           .add("left_out", &Reproduction::left_out, without_document())
           .add("failed", &Reproduction::failed, without_document())
-          .add("summary", &Reproduction::rows, summaries_document());
+          .add("summary", &Reproduction::rows, summaries_document())
+          .add_if_any(
+              "sweeps", [](const Reproduction& of) { return any_sweeps(of.rows); },
+              sweeps_document());
   return document;
 }
 
@@ -166,7 +186,10 @@ const Document<Reproductions>& reproductions_document() {
   static const auto document =
       Document<Reproductions>("paceline.reproductions/1", "paceline reproduce all --json.")
           .add("sources", std::identity(), reproduction_document(), 1)
-          .add("summary", rows_of, summaries_document());
+          .add("summary", rows_of, summaries_document())
+          .add_if_any(
+              "sweeps", [](const Reproductions& all) { return any_sweeps(rows_of(all)); },
+              sweeps_document());
   return document;
 }
 

@@ -28,6 +28,9 @@ using models::Profile;
 using simulator::Predictor;
 using simulator::StrategyPrediction;
 
+// A series whose name begins so has the layouts of jobs, which are summed up apart.
+constexpr std::string_view series_of_layouts = "layouts-";
+
 // What is known of a row on the way to its result.
 struct Work {
   const TrainingRow* row = nullptr;
@@ -327,6 +330,7 @@ Row result_of(const Work& work, const Work* against, CalibrationPoints points,
   }
   const bool is_mesh = work.job.options.question.layout != models::Layout{};
   if (is_mesh || work.job.options.strategy->sharded() != nullptr) result.kind = RowKind::sharded;
+  if (row.series.starts_with(series_of_layouts)) result.kind = RowKind::layout;
   result.command = command_of(work, parts);
   const Distance distance = distance_of(work, against);
   result.doublings = distance.doublings;
@@ -334,6 +338,10 @@ Row result_of(const Work& work, const Work* against, CalibrationPoints points,
   result.contest = fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", row.series, row.cluster,
                                row.model, row.batch, row.sequence.value_or(0), row.ranks,
                                name(row.quantity), row.unit, name(row.precision));
+  if (row.quantity == Quantity::throughput || row.quantity == Quantity::iteration)
+    result.sweep = fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}", row.series, row.cluster, row.model,
+                               row.sequence.value_or(0), row.ranks, row.unit, name(row.precision),
+                               work.job.samples());
   return result;
 }
 
@@ -437,8 +445,9 @@ class SourcePredictor {
       } else if (work.row->role != Role::reference) {
         result.rows.push_back(result_of(work, against, options_.points, parts_));
         Row& row = result.rows.back();
-        if ((row.kind == RowKind::training || row.kind == RowKind::sharded) &&
-            row.provenance == Provenance::predicted)
+        const bool is_of_jobs = row.kind == RowKind::training || row.kind == RowKind::sharded ||
+                                row.kind == RowKind::layout;
+        if (is_of_jobs && row.provenance == Provenance::predicted)
           row.naive = naive_of(work, against, series_.at(work.row->series));
       }
     }

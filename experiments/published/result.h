@@ -10,11 +10,11 @@
 
 namespace paceline::experiments {
 
-// The subject of a row: replicated or sharded training, an all-reduce, or another collective. A count follows
-// from a network or a schedule alone, and no summary has it.
-enum class RowKind { training, sharded, all_reduce, collective, count };
+// The subject of a row: replicated or sharded training, one of many layouts of a job, an all-reduce, or another
+// collective. A count follows from a network or a schedule alone, and no summary has it.
+enum class RowKind { training, sharded, layout, all_reduce, collective, count };
 
-// "training", "sharded", "all-reduce", "collective", "count".
+// "training", "sharded", "layout", "all-reduce", "collective", "count".
 [[nodiscard]] std::string_view name(RowKind kind);
 
 struct Row {
@@ -37,6 +37,8 @@ struct Row {
   std::string strategy = {};  // its name alone
   // What two rows have in common that differ in their strategies alone; empty: nothing is.
   std::string contest = {};
+  // What rows have in common that are layouts of one job on the same devices; empty: it is none.
+  std::string sweep = {};
   double bytes = 0;  // of an all-reduce or another collective
   // The naive guess of a predicted row of training, in its unit: the rate of a rank of the series at the
   // most ranks that it was calibrated on, times the ranks, and for another network as many FLOP/s; of efficiencies 1, of ratios that of ranks.

@@ -28,7 +28,58 @@ void count_pair(const Row& a, const Row& b, Summary& summary) {
   if ((published > 1 && ours > 1) || (published < 1 && ours < 1)) ++summary.ordered;
 }
 
+// Of rows of one sweep.
+double regret(const std::vector<const Row*>& rows) {
+  const auto ours = [](const Row* row) { return speed(row->ours, row->is_time); };
+  const auto published = [](const Row* row) { return speed(row->published, row->is_time); };
+  const Row* const chosen = *std::ranges::max_element(rows, {}, ours);
+  const Row* const best = *std::ranges::max_element(rows, {}, published);
+  return published(best) / published(chosen) - 1;
+}
+
+double kendalls_tau(const std::vector<const Row*>& rows) {
+  int ordered = 0;
+  int pairs = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      const double published = rows[i]->published - rows[j]->published;
+      const double ours = rows[i]->ours - rows[j]->ours;
+      if (published == 0) continue;
+      ++pairs;
+      if (ours != 0) ordered += (published > 0) == (ours > 0) ? 1 : -1;
+    }
+  }
+  return pairs == 0 ? 0 : static_cast<double>(ordered) / pairs;
+}
+
 }  // namespace
+
+Sweeps sweeps_of(std::span<const Row> rows) {
+  std::map<std::string, std::vector<const Row*>> all;
+  for (const Row& row : rows)
+    if (!row.sweep.empty() && row.provenance == Provenance::predicted)
+      all[row.sweep].push_back(&row);
+  constexpr std::size_t least = 3;
+  Sweeps found;
+  std::vector<double> regrets;
+  std::vector<double> taus;
+  for (const auto& [job, layouts] : all) {
+    if (layouts.size() < least) continue;
+    ++found.sweeps;
+    found.rows += static_cast<int>(layouts.size());
+    regrets.push_back(regret(layouts));
+    taus.push_back(kendalls_tau(layouts));
+    found.mean_regret += regrets.back();
+  }
+  if (found.sweeps == 0) return found;
+  std::ranges::sort(regrets);
+  std::ranges::sort(taus);
+  found.mean_regret /= found.sweeps;
+  found.median_regret = quantile(regrets, 0.5);
+  found.worst_regret = regrets.back();
+  found.median_tau = quantile(taus, 0.5);
+  return found;
+}
 
 Summary summary_of(std::span<const Row> rows, const std::function<bool(const Row&)>& counts) {
   Summary summary;
@@ -77,6 +128,8 @@ std::string_view name(RowKind kind) {
       return "training";
     case RowKind::sharded:
       return "sharded";
+    case RowKind::layout:
+      return "layout";
     case RowKind::all_reduce:
       return "all-reduce";
     case RowKind::collective:
@@ -112,6 +165,7 @@ std::span<const RowClass> row_classes() {
       RowClass{"rows of sharded training", ", sharded", "sharded", is_sharded},
       RowClass{"rows of sharded training from datasheets", ", from datasheets",
                "sharded_from_datasheets", is_sharded_from_datasheet},
+      RowClass{"rows of layouts", ", layouts", "layouts", is_layout},
       RowClass{"all-reduces up to 64 KiB", ", all-reduces up to 64 KiB", "small_all_reduces",
                is_small_all_reduce},
       RowClass{"all-reduces above 64 KiB", ", all-reduces above", "large_all_reduces",
@@ -119,6 +173,10 @@ std::span<const RowClass> row_classes() {
       RowClass{"other collectives", ", other collectives", "other_collectives",
                is_other_collective}};
   return classes;
+}
+
+bool is_layout(const Row& row) {
+  return row.kind == RowKind::layout;
 }
 
 bool is_small_all_reduce(const Row& row) {

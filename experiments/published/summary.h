@@ -42,6 +42,22 @@ struct Summary {
 [[nodiscard]] Summary summary_of(std::span<const Row> rows,
                                  const std::function<bool(const Row&)>& counts);
 
+// How well predictions order the layouts of one job on the same devices: parallelism, micro-batches, recomputation.
+struct Sweeps {
+  int sweeps = 0;  // of at least three predicted rows each
+  int rows = 0;    // of all of them
+  // What is lost by running the layout that is predicted to be the fastest in place of the one that is, as a
+  // share of its time.
+  double median_regret = 0;
+  double mean_regret = 0;
+  double worst_regret = 0;
+  // Kendall's tau of predicted and published speeds: 1 where all pairs of layouts are in the published order,
+  // -1 where none is.
+  double median_tau = 0;
+};
+// O(rows of a sweep x rows).
+[[nodiscard]] Sweeps sweeps_of(std::span<const Row> rows);
+
 // The rows of all sources, in their order.
 [[nodiscard]] std::vector<Row> rows_of(std::span<const Reproduction> sources);
 
@@ -52,6 +68,8 @@ inline constexpr double small_all_reduce_bytes = 65536;
 // Sharded training in a series that a row calibrates, and in one that rests on the device's datasheet.
 [[nodiscard]] bool is_sharded(const Row& row);
 [[nodiscard]] bool is_sharded_from_datasheet(const Row& row);
+// One of many layouts of a job, of which the order counts (Sweeps).
+[[nodiscard]] bool is_layout(const Row& row);
 [[nodiscard]] bool is_small_all_reduce(const Row& row);
 [[nodiscard]] bool is_large_all_reduce(const Row& row);
 // An all-gather, a reduce-scatter, an all-to-all, ... of any size.

@@ -1,9 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "experiments/published/predict_source.h"
@@ -187,6 +189,51 @@ TEST(Published, AllReducesAreTimed) {
   EXPECT_EQ(summary_of(result.rows, is_small_all_reduce).calibrated, 1);
   EXPECT_EQ(summary_of(result.rows, is_large_all_reduce).rows, 2);
   EXPECT_THAT(row(result, "n").configuration, HasSubstr("NCCL"));
+}
+
+// Layouts of a job as times in seconds: the first is ours, the second is published.
+std::vector<Row> sweep_of(const std::vector<std::pair<double, double>>& times,
+                          const std::string& job = "job") {
+  std::vector<Row> rows;
+  for (const auto& [ours, published] : times)
+    rows.push_back({.published = published, .ours = ours, .is_time = true, .sweep = job});
+  return rows;
+}
+
+TEST(Published, ASweepSaysWhatTheLayoutThatWePutFirstLoses) {
+  const Sweeps sweeps = sweeps_of(sweep_of({{1, 12}, {2, 10}, {3, 15}, {4, 20}}));
+  EXPECT_EQ(sweeps.sweeps, 1);
+  EXPECT_EQ(sweeps.rows, 4);
+  EXPECT_NEAR(sweeps.median_regret, 0.2, 1e-12);
+  EXPECT_NEAR(sweeps.worst_regret, 0.2, 1e-12);
+  EXPECT_DOUBLE_EQ(sweeps.median_tau, 4.0 / 6);
+}
+
+TEST(Published, TwoLayoutsAreNoSweepAndCalibratedOnesAreOfNone) {
+  EXPECT_EQ(sweeps_of(sweep_of({{1, 2}, {2, 3}})).sweeps, 0);
+  std::vector<Row> rows = sweep_of({{1, 2}, {2, 3}, {3, 4}});
+  rows[1].provenance = Provenance::calibrated;
+  EXPECT_EQ(sweeps_of(rows).sweeps, 0);
+  std::vector<Row> two = sweep_of({{1, 2}, {2, 3}, {3, 4}});
+  for (Row& row : sweep_of({{3, 2}, {2, 3}, {1, 4}}, "another")) two.push_back(std::move(row));
+  const Sweeps sweeps = sweeps_of(two);
+  EXPECT_EQ(sweeps.sweeps, 2);
+  EXPECT_NEAR(sweeps.median_regret, 0.5, 1e-12);  // of 0 and 1
+  EXPECT_DOUBLE_EQ(sweeps.median_tau, 0);       // of 1 and -1
+}
+
+RC_GTEST_PROP(Sweeps, InThePublishedOrderNothingIsLost, ()) {
+  const auto published = *rc::gen::container<std::vector<int>>(rc::gen::inRange(1, 1000000));
+  RC_PRE(published.size() >= 3 && std::set(published.begin(), published.end()).size() > 1);
+  std::vector<std::pair<double, double>> times;
+  std::vector<std::pair<double, double>> reversed;
+  for (const int time : published) {
+    times.emplace_back(std::sqrt(time), time);
+    reversed.emplace_back(1.0 / time, time);
+  }
+  RC_ASSERT(sweeps_of(sweep_of(times)).worst_regret == 0);
+  RC_ASSERT(sweeps_of(sweep_of(times)).median_tau == 1);
+  RC_ASSERT(sweeps_of(sweep_of(reversed)).median_tau == -1);
 }
 
 TEST(Published, SummariesAreOfSpeeds) {
