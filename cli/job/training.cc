@@ -26,13 +26,23 @@ constexpr int most_batch = 1 << 16;
 // network whose communication is worth hiding.
 constexpr Bytes default_theta{4.0 * 1024 * 1024};
 
+// Of sharded strategies, zero1 alone is trained.
+bool is_trainable(const models::Strategy& strategy) {
+  const models::Sharded* const sharded = strategy.sharded();
+  return sharded != nullptr ? sharded->kind == models::ShardingKind::zero1 && !sharded->in_groups
+                            : strategy.is_runnable();
+}
+
 models::Plan load_planned(const TrainingOptions& options, const models::Network& network,
                           int ranks) {
   refuse_beside_plan(simulator::options_beside_plan(options.travel));
   const std::string& file = options.travel.plan;
   models::PlanDocument document = read_plan(file);
   check_plan(document, file, models::work(network), ranks);
-  refuse_of_other_system(document.plan, file.c_str());
+  if (document.plan.layout != models::Layout{} ||
+      !is_trainable(models::strategy(document.plan.strategy)) ||
+      document.plan.uses<models::ShardUse>() == nullptr)
+    refuse_of_other_system(document.plan, file.c_str());
   return std::move(document.plan);
 }
 
@@ -145,11 +155,14 @@ models::Plan load_plan(const TrainingOptions& options, const models::Network& ne
   const simulator::Question& travel = options.travel;
   if (!travel.plan.empty()) return load_planned(options, network, ranks);
   const models::Strategy& strategy = strategy_of(travel.strategies);
-  if (!strategy.is_runnable())
+  if (!is_trainable(strategy))
     throw InputError({"--strategy"},
-                     fmt::format("{} models what another system does: it can be predicted, not run",
-                                 strategy.name),
-                     "choose a strategy of ours, such as fused-ring");
+                     strategy.sharded() != nullptr
+                         ? fmt::format("{} can be predicted, not run", strategy.name)
+                         : fmt::format("{} models what another system does: it can be predicted, "
+                                       "not run",
+                                       strategy.name),
+                     "choose a strategy of ours, such as fused-ring or zero1");
   if (strategy.needs_times())
     throw InputError(
         {"--strategy"},

@@ -40,6 +40,11 @@ void check(const models::Plan& plan, std::span<const ParameterPlace> parameters,
   if (plan.overlap == models::Overlap::priority)
     throw InputError("overlap priority cannot be run, only predicted",
                      "choose wait-free, double-buffered or none");
+  const auto* const use = plan.uses<models::ShardUse>();
+  if (use != nullptr && (use->kind != models::ShardingKind::zero1 || use->shards != ranks))
+    throw InputError(
+        fmt::format("{} of {} shards cannot be run, only predicted", name(use->kind), use->shards),
+        "choose zero1, or a strategy that is not sharded");
   std::size_t next = 0;
   for (const models::Bucket& bucket : plan.buckets) {
     std::int64_t elements = 0;
@@ -81,6 +86,9 @@ struct BucketPlace {
   int last_parameter = 0;
   int stream = 0;
   Collective collective;
+  models::Elements
+      own;            // the part whose sum this rank gets: all of the bucket where none is sharded
+  Collective gather = {};  // of a sharded plan
 };
 
 }  // namespace
@@ -94,7 +102,12 @@ struct GradientExchange::State {
         waits_for_all(plan.overlap == models::Overlap::none),
         travels(e.traits().ranks > 1),
         in_place(wire == NumberType::fp32 && e.traits().takes.contains(d.fastest())),
+        is_sharded(plan.uses<models::ShardUse>() != nullptr),
         recorder(r) {
+    if (is_sharded && travels && !e.traits().takes.contains(d.fastest()))
+      throw InputError(
+          fmt::format("{} does not take the memory of {}", e.traits().name, plan.strategy),
+          "choose a strategy that is not sharded");
     const auto count = to_size(std::max(1, plan.streams));
     for (std::size_t i = 0; i < count; ++i) streams.push_back(device.make_stream());
     stream_free.resize(count);
@@ -117,12 +130,22 @@ struct GradientExchange::State {
       const std::int64_t offset = next < parameters.size() ? parameters[next].offset : 0;
       next += to_size(bucket.gradient_count);
       const int stream = static_cast<int>(i % streams.size());
-      buckets.push_back({.offset = offset,
-                         .elements = bucket.elements,
-                         .last_parameter = static_cast<int>(next) - 1,
-                         .stream = stream,
-                         .collective = executor.prepare(plan.schedules[to_size(bucket.schedule)],
-                                                        bucket.elements, plan.wire, stream)});
+      const models::Elements all{offset, bucket.elements};
+      const int ranks = executor.traits().ranks;
+      const models::PlannedSchedule summing =
+          is_sharded ? models::scheduled("reduce-scatter", {.ranks = ranks})
+                     : plan.schedules[to_size(bucket.schedule)];
+      buckets.push_back(
+          {.offset = offset,
+           .elements = bucket.elements,
+           .last_parameter = static_cast<int>(next) - 1,
+           .stream = stream,
+           .collective = executor.prepare(summing, bucket.elements, plan.wire, stream),
+           .own = is_sharded ? models::part(all, executor.traits().rank, ranks) : all});
+      if (is_sharded)
+        buckets.back().gather =
+            executor.prepare(models::scheduled("all-gather", {.ranks = ranks}),
+                             bucket.elements, NumberType::fp32, stream);
       elements += bucket.elements;
     }
   }
@@ -134,6 +157,10 @@ struct GradientExchange::State {
   }
   static ArrayView values(const Flight& flight, const BucketPlace& bucket) {
     return flight.gradients.part(to_size(bucket.offset), to_size(bucket.elements));
+  }
+  // What this rank gets of the bucket.
+  static ArrayView own(const ArrayView& of_all, const BucketPlace& bucket) {
+    return of_all.part(to_size(bucket.own.begin), to_size(bucket.own.size));
   }
   [[nodiscard]] Stream& stream_of(const BucketPlace& bucket) const {
     return *streams[to_size(bucket.stream)];
@@ -172,6 +199,7 @@ struct GradientExchange::State {
   bool waits_for_all = false;
   bool travels = false;
   bool in_place = false;
+  bool is_sharded = false;
   Recorder* recorder = nullptr;
   std::vector<BucketPlace> buckets;
   std::int64_t elements = 0;
@@ -218,16 +246,16 @@ void GradientExchange::State::begin_landing(InFlight& in) {
   // On one stream a collective runs after the one before it.
   Clock::time_point& free = stream_free[to_size(bucket.stream)];
   in.landing_start = Clock::now();
-  record(models::TaskKind::all_reduce, *in.flight, in.bucket, std::max(in.start, free),
-         in.landing_start);
+  record(is_sharded ? models::TaskKind::reduce_scatter : models::TaskKind::all_reduce, *in.flight,
+         in.bucket, std::max(in.start, free), in.landing_start);
   free = in.landing_start;
   Stream& stream = stream_of(bucket);
-  const ArrayView gradients = values(*in.flight, bucket);
+  const ArrayView gradients = own(in.flight->gradients, bucket);
   std::uint32_t* const found = &in.flight->found()[to_size(bucket.stream)];
   if (in_place)
     stream.start(FindNotFinite{gradients, found});
   else
-    stream.start(Unscale{travelling(*in.flight, bucket), gradients, 1, found});
+    stream.start(Unscale{own(in.flight->wire.array(wire), bucket), gradients, 1, found});
   in.landed = stream.record();
   in.lands = true;
 }
@@ -361,6 +389,36 @@ GradientExchange::~GradientExchange() {
 
 int GradientExchange::under_way() const {
   return static_cast<int>(state_->begun - state_->finished);
+}
+
+bool GradientExchange::is_sharded() const {
+  return state_->is_sharded;
+}
+
+std::vector<models::Elements> GradientExchange::own() const {
+  if (!state_->is_sharded) return {{0, state_->elements}};
+  std::vector<models::Elements> all;
+  for (const BucketPlace& bucket : state_->buckets) all.push_back(bucket.own);
+  return all;
+}
+
+void GradientExchange::gather(const ArrayView& values, const Token& when) {
+  State& state = *state_;
+  PACELINE_ASSERT(state.is_sharded && under_way() == 0, "parts are gathered between iterations");
+  if (!state.travels) return;
+  // The communication thread leaves the executor alone meanwhile.
+  std::vector<Token> gathered;
+  for (const BucketPlace& bucket : state.buckets)
+    gathered.push_back(state.executor.start(
+        bucket.gather, values.part(to_size(bucket.offset), to_size(bucket.elements)), when));
+  Clock::time_point moved_at = Clock::now();
+  while (!std::ranges::all_of(gathered, &Token::is_done)) {
+    const Clock::time_point now = Clock::now();
+    if (state.executor.progress())
+      moved_at = now;
+    else
+      pause_between_looks(now - moved_at);
+  }
 }
 
 std::vector<int> GradientExchange::acts_on() const {

@@ -10,6 +10,10 @@
 // for what is not finite are kernels of the device, which wait for the tokens of the gradients on
 // its streams, and not on the host.
 //
+// A plan of zero1 sums each bucket to parts: a rank gets the sums of its own part of each, which it updates, and
+// gather() then brings the updated parts of all ranks to every rank. What stands in the other parts of the
+// gradients is of no use.
+//
 // Two iterations may be under way: with double buffering (ChainerMN 1.3) the buckets of one travel
 // during forward and backward of the next.
 //
@@ -19,8 +23,10 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "models/base/units.h"
+#include "models/collective/rank_program.h"
 #include "models/plan/plan.h"
 #include "runtime/collective/collective_executor.h"
 #include "runtime/device/device.h"
@@ -33,7 +39,7 @@ namespace paceline::runtime {
 class GradientExchange {
  public:
   struct Outcome {
-    bool finite = true;  // the same on all ranks
+    bool finite = true;  // the same on all ranks; of a sharded plan, this rank's own parts
     Seconds exposed;     // how long finish() waited
     Seconds travelled;   // from the first bucket's start to the last one's end
   };
@@ -41,8 +47,9 @@ class GradientExchange {
   // `parameters` in backward order. The gradients are in the kind of memory that the device is
   // fastest in. Executor and device outlive the exchange. Throws InputError if the plan is not of
   // these gradients or of as many ranks, or one that cannot be run: a library's own all-reduce that
-  // the executor does not have, or priority, for which all ranks would have to agree on an order
-  // while they run.
+  // the executor does not have, a sharding other than zero1 over all ranks, zero1 where the executor
+  // does not take the memory of the gradients, or priority, for which all ranks would have to agree on
+  // an order while they run.
   GradientExchange(CollectiveExecutor& executor, Device& device, const models::Plan& plan,
                    std::span<const ParameterPlace> parameters, Recorder* recorder = nullptr);
   // On the CPU, by an executor of its own on the transport.
@@ -69,6 +76,13 @@ class GradientExchange {
   // gone.
   Outcome finish();
   [[nodiscard]] int under_way() const;
+  // Whether ranks have parts of the sums. own() has this rank's, in the flat array, one for each bucket; else
+  // it is one that holds everything.
+  [[nodiscard]] bool is_sharded() const;
+  [[nodiscard]] std::vector<models::Elements> own() const;
+  // Of a sharded plan: brings each rank's own parts of a flat FP32 array to all ranks, once `when` is done, in
+  // place. Returns when they are there; no iteration is under way. Throws as finish() does.
+  void gather(const ArrayView& values, const Token& when);
   // Whether finish() would return at once: all buckets of the oldest iteration are back. An error
   // is for finish() to throw.
   [[nodiscard]] bool is_back() const;

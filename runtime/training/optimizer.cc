@@ -16,6 +16,10 @@ bool is_batch_norm(const ParameterPlace& parameter) {
   return parameter.role == ParameterRole::gamma || parameter.role == ParameterRole::beta;
 }
 
+std::int64_t elements_of(const std::vector<ParameterPlace>& parameters) {
+  return parameters.empty() ? 0 : parameters.back().offset + parameters.back().elements;
+}
+
 }  // namespace
 
 double sgd_share(const OptimizerRecipe& recipe, double epoch) {
@@ -26,19 +30,37 @@ double sgd_share(const OptimizerRecipe& recipe, double epoch) {
 
 Optimizer::Optimizer(Device& device, const OptimizerRecipe& recipe,
                      std::vector<ParameterPlace> parameters, int threads)
-    : recipe_(recipe) {
-  std::vector<UpdatedTensor> tensors;
-  for (const ParameterPlace& parameter : parameters) {
-    const double decay = decays(parameter) ? recipe_.weight_decay : 0;
-    tensors.push_back({.offset = to_size(parameter.offset),
-                       .elements = to_size(parameter.elements),
-                       .decay = static_cast<float>(decay),
-                       .has_own_rate = has_own_rate(parameter)});
+    : Optimizer(device, recipe, parameters, {{0, elements_of(parameters)}}, threads) {}
+
+Optimizer::Optimizer(Device& device, const OptimizerRecipe& recipe,
+                     const std::vector<ParameterPlace>& parameters,
+                     const std::vector<models::Elements>& parts, int threads)
+    : recipe_(recipe), elements_(to_size(elements_of(parameters))) {
+  const bool is_whole = parts.size() == 1 && parts.front().size == elements_of(parameters);
+  if (recipe_.lars.enabled && !is_whole)
+    throw InputError("LARS needs the norms of whole layers, and a rank has parts of them",
+                     "choose a strategy that is not sharded, or a recipe without LARS");
+  std::size_t of_state = 0;
+  for (const models::Elements& part : parts) {
+    std::vector<UpdatedTensor> tensors;
+    for (const ParameterPlace& parameter : parameters) {
+      const std::int64_t begin = std::max(parameter.offset, part.begin);
+      const std::int64_t end = std::min(parameter.offset + parameter.elements, part.end());
+      if (begin >= end) continue;
+      const double decay = decays(parameter) ? recipe_.weight_decay : 0;
+      tensors.push_back({.offset = to_size(begin - part.begin),
+                         .elements = to_size(end - begin),
+                         .decay = static_cast<float>(decay),
+                         .has_own_rate = has_own_rate(parameter)});
+    }
+    if (tensors.empty()) continue;
+    parts_.push_back(
+        {part, of_state, UpdateTable(std::move(tensors), recipe_.lars.enabled, threads)});
+    of_state += to_size(part.size);
   }
-  table_ = UpdateTable(std::move(tensors), recipe_.lars.enabled, threads);
   stream_ = device.make_stream();
   const auto zeros = [&] {
-    Memory memory = device.allocate(table_.elements() * sizeof(float), device.fastest());
+    Memory memory = device.allocate(of_state * sizeof(float), device.fastest());
     stream_->start(Fill{memory.array(NumberType::fp32), 0});
     return memory;
   };
@@ -75,7 +97,7 @@ float Optimizer::momentum_factor(double learning_rate) {
 void Optimizer::step(Stream& stream, const ArrayView& weights, const ConstArrayView& gradients,
                      float gradient_factor, double learning_rate, double epoch,
                      const WorkingCopies* copies) {
-  PACELINE_ASSERT(weights.elements == table_.elements() && gradients.elements == table_.elements(),
+  PACELINE_ASSERT(weights.elements == elements_ && gradients.elements == elements_,
                   "the arrays are those of the parameters");
   UpdateRule rule{.gradient_factor = gradient_factor,
                   .learning_rate = learning_rate,
@@ -92,13 +114,21 @@ void Optimizer::step(Stream& stream, const ArrayView& weights, const ConstArrayV
     rule.square_decay = static_cast<float>(recipe_.rmsprop_decay);
     rule.rmsprop_epsilon = static_cast<float>(recipe_.rmsprop_epsilon);
   }
-  stream.start(UpdateParameters{.table = &table_,
-                                .rule = rule,
-                                .weights = weights,
-                                .gradients = gradients,
-                                .momentum = momentum_.array(NumberType::fp32),
-                                .mean_square = mean_square_.array(NumberType::fp32),
-                                .copies = copies});
+  for (const Part& part : parts_) {
+    const auto size = to_size(part.place.size);
+    const auto begin = to_size(part.place.begin);
+    const auto state = [&](const Memory& memory) {
+      return memory.size() > 0 ? memory.array(NumberType::fp32).part(part.of_state, size)
+                               : memory.array(NumberType::fp32);
+    };
+    stream.start(UpdateParameters{.table = &part.table,
+                                  .rule = rule,
+                                  .weights = weights.part(begin, size),
+                                  .gradients = gradients.part(begin, size),
+                                  .momentum = state(momentum_),
+                                  .mean_square = state(mean_square_),
+                                  .copies = copies});
+  }
 }
 
 void Optimizer::step(std::span<float> weights, std::span<const float> gradients,
@@ -111,7 +141,7 @@ std::vector<Optimizer::State> Optimizer::state() {
   std::vector<State> all = {{"momentum", momentum_.array(NumberType::fp32)}};
   if (mean_square_.size() > 0) all.push_back({"mean_square", mean_square_.array(NumberType::fp32)});
   if (recipe_.momentum_correction)
-    all.push_back({"learning_rate", view_of(std::span(&last_rate_, 1))});
+    all.push_back({"learning_rate", view_of(std::span(&last_rate_, 1)), /*is_of_elements=*/false});
   return all;
 }
 

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "models/collective/rank_program.h"
 #include "runtime/device/device.h"
 #include "runtime/network/trainable_network.h"
 #include "runtime/training/recipe.h"
@@ -34,6 +35,11 @@ class Optimizer {
   // `threads` share a step where the device is the CPU.
   Optimizer(Device& device, const OptimizerRecipe& recipe, std::vector<ParameterPlace> parameters,
             int threads = 1);
+  // Of these parts of the flat arrays alone, in ascending order: a step leaves all else as it is, and the
+  // state holds no more. Throws InputError with LARS, which needs the norms of whole parameters.
+  Optimizer(Device& device, const OptimizerRecipe& recipe,
+            const std::vector<ParameterPlace>& parameters,
+            const std::vector<models::Elements>& parts, int threads);
   // On the CPU.
   Optimizer(const OptimizerRecipe& recipe, std::vector<ParameterPlace> parameters, int threads = 1);
   Optimizer(const Optimizer&) = delete;
@@ -53,7 +59,7 @@ class Optimizer {
   //   RMSprop warm-up: m = d m + (1 - d) g^2, share = sgd_share(epoch),
   //         v = momentum v + (rate share + rmsprop rate (1 - share) / (sqrt(m) + epsilon)) g
   // Where `copies` is not null, the new weights go there, too; they are copies of the parameters, and
-  // outlive the step. `gradients` must be finite. Bit-identical on all ranks for the same input,
+  // outlive the step. An optimizer of parts has none. `gradients` must be finite. Bit-identical on all ranks for the same input,
   // whatever the number of threads and the CPU.
   void step(Stream& stream, const ArrayView& weights, const ConstArrayView& gradients,
             float gradient_factor, double learning_rate, double epoch,
@@ -68,6 +74,7 @@ class Optimizer {
   struct State {
     std::string name;
     ArrayView values;
+    bool is_of_elements = true;  // an element for each of the parts, one part after the other
   };
   [[nodiscard]] std::vector<State> state();
 
@@ -79,7 +86,14 @@ class Optimizer {
 
   OptimizerRecipe recipe_;
   std::unique_ptr<Stream> stream_;  // of the device
-  UpdateTable table_;
+  // A part of the flat arrays, with its place in the state.
+  struct Part {
+    models::Elements place;
+    std::size_t of_state = 0;
+    UpdateTable table;  // of the tensors in it, whose offsets are from its beginning
+  };
+  std::vector<Part> parts_;
+  std::size_t elements_ = 0;  // of the flat arrays
   Memory momentum_;
   Memory mean_square_;
   float last_rate_ = 0;  // 0 before the first step

@@ -7,6 +7,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -90,6 +91,9 @@ class Training {
   [[nodiscard]] bool is_finite(const ConstArrayView& values);
   void save();
   void restore();
+  // A state of the optimizer for all elements of the flat arrays, whoever keeps it. All ranks call it.
+  [[nodiscard]] std::vector<float> whole_state(const Optimizer::State& state);
+  void set_whole_state(const Optimizer::State& state, const SharedCheckpoint& checkpoint);
   [[nodiscard]] bool double_buffered() const {
     return request_.plan.overlap == models::Overlap::double_buffered;
   }
@@ -166,7 +170,7 @@ Training::Training(const TrainingRequest& request, const TrainingParts& parts,
     gradients_memory_[i] = allocated(weights.size());
     gradients_[i] = gradients_memory_[i].array(NumberType::fp32);
   }
-  optimizer_.emplace(parts.device, recipe_.optimizer, places_, request.threads);
+  optimizer_.emplace(parts.device, recipe_.optimizer, places_, exchange_->own(), request.threads);
   loss_scale_ = initial_loss_scale(recipe_.loss_scale, recipe_.working_type(), request.plan.wire);
   if (request.recorder != nullptr) layers_.emplace(*request.recorder);
 }
@@ -438,13 +442,20 @@ GradientExchange::Outcome Training::update(double rate, double epoch) {
     travel = exchange_->finish();
   }
   const Clock::time_point start = Clock::now();
+  if (exchange_->is_sharded()) {  // others may have found what is not finite
+    std::array<double, 1> overflowed = {travel.finite ? 0.0 : 1.0};
+    sum_over_ranks(channel_, overflowed);
+    travel.finite = overflowed[0] == 0;
+  }
   if (travel.finite) {
     // With double buffering a backward pass reads the working copies beside the update, which does
     // not wait for it.
-    const WorkingCopies* const copies = double_buffered() ? nullptr : network_->working_copies();
+    const bool has_copies = !double_buffered() && !exchange_->is_sharded();
+    const WorkingCopies* const copies = has_copies ? network_->working_copies() : nullptr;
     if (copies != nullptr) stream_->wait_for(network_->working_copies_read());
     optimizer_->step(*stream_, weights_, gradients_[slot], static_cast<float>(1 / scales_[slot]),
                      rate, epoch, copies);
+    if (exchange_->is_sharded()) exchange_->gather(weights_, stream_->record());
     if (copies != nullptr)
       network_->use_working_copies(stream_->record());
     else
@@ -515,9 +526,42 @@ std::vector<float> Training::averaged(std::vector<float> values) {
   return values;
 }
 
+std::vector<float> Training::whole_state(const Optimizer::State& state) {
+  std::vector<float> own = to_host(state.values);
+  if (!exchange_->is_sharded() || !state.is_of_elements) return own;
+  const Memory memory = allocated(weights_.elements);
+  const ArrayView whole = memory.array(NumberType::fp32);
+  std::span<const float> rest = own;
+  for (const models::Elements& part : exchange_->own()) {
+    const auto size = to_size(part.size);
+    copy_from_host(parts_.device, *stream_, rest.first(size),
+                   whole.part(to_size(part.begin), size));
+    rest = rest.subspan(size);
+  }
+  exchange_->gather(whole, {});
+  return to_host(whole);
+}
+
+void Training::set_whole_state(const Optimizer::State& state, const SharedCheckpoint& checkpoint) {
+  const bool is_shared = exchange_->is_sharded() && state.is_of_elements;
+  std::vector<float> values =
+      checkpoint.take(state.name, is_shared ? weights_.elements : state.values.elements);
+  if (is_shared) {
+    std::vector<float> own;
+    for (const models::Elements& part : exchange_->own())
+      own.insert(own.end(), values.begin() + part.begin, values.begin() + part.end());
+    values = std::move(own);
+  }
+  copy_from_host(parts_.device, *stream_, values, state.values);
+}
+
 void Training::save() {
   if (request_.checkpoint.empty()) return;
   settle();
+  std::vector<CheckpointArray> states;
+  if (rank_ == 0 || exchange_->is_sharded())
+    for (const Optimizer::State& state : optimizer_->state())
+      states.push_back({state.name, whole_state(state)});
   std::vector<float> statistics = gather(channel_, to_host(network_->running_statistics()));
   std::vector<float> sums;
   if (position_.batch > 0) {
@@ -534,8 +578,7 @@ void Training::save() {
                   .loss_scale = loss_scale_,
                   .arrays = {}};
     checkpoint.arrays.push_back({"weights", to_host(weights_)});
-    for (const Optimizer::State& state : optimizer_->state())
-      checkpoint.arrays.push_back({state.name, to_host(state.values)});
+    std::ranges::move(states, std::back_inserter(checkpoint.arrays));
     checkpoint.arrays.push_back({"statistics", std::move(statistics)});
     if (!sums.empty()) checkpoint.arrays.push_back({"epoch", std::move(sums)});
     if (pending_) {
@@ -558,7 +601,7 @@ void Training::restore() {
     copy_from_host(parts_.device, *stream_, checkpoint.take(name, target.elements), target);
   };
   take_array("weights", weights_);
-  for (const Optimizer::State& state : optimizer_->state()) take_array(state.name, state.values);
+  for (const Optimizer::State& state : optimizer_->state()) set_whole_state(state, checkpoint);
   set_statistics(checkpoint.take_own("statistics", network_->running_statistics().elements));
   if (position_.batch > 0) {
     const std::vector<float> own = checkpoint.take_own("epoch", stored_sums_floats);

@@ -4,7 +4,9 @@
 // the gradients summed over ranks by the plan; the update of the FP32 master weights unless a
 // gradient overflowed; the working copies set from the masters, by the update itself where the
 // network has it so. With double buffering the update uses the gradients of the iteration before. All
-// ranks hold the same weights, bit by bit, at all times; batch-norm statistics are each rank's own, and evaluation uses their mean over ranks.
+// ranks hold the same weights, bit by bit, at all times. With a plan of zero1 each rank keeps the
+// optimizer's state of its own parts, updates these, and gathers the others' in FP32; checkpoints hold the
+// whole state. Batch-norm statistics are each rank's own, and evaluation uses their mean over ranks.
 //
 // A run is a function of the request and the number of ranks: interrupted anywhere and resumed from
 // its checkpoint, it ends with the same bits.

@@ -211,6 +211,18 @@ class Resume(Folder):
                 self.assertEqual(resumed.returncode, 0, resumed.stderr)
                 self.assertEqual(self.weights(whole), self.weights(part))
 
+    def test_zero1_under_mpirun_goes_on_with_threads(self):
+        words = (*LITTLE, "--theta", "64KiB", "--strategy", "zero1")
+        threads = ("--ranks", "3")
+        self.assertEqual(train(*words, *threads, "--checkpoint", self.path("whole")).returncode, 0)
+        mpi = train_mpi((*words, "--checkpoint", self.path("part"), "--stop-after", "5"), ranks=3)
+        self.assertEqual(mpi.returncode, 0, mpi.stderr)
+        resumed = train(*words, *threads, "--checkpoint", self.path("part"), "--resume", self.path("part"))
+        self.assertEqual(resumed.returncode, 0, resumed.stderr)
+        self.assertEqual(self.weights("part"), self.weights("whole"))
+        for strategy in ("zero2", "fsdp", "hsdp"):
+            self.rejected(train(*LITTLE, "--strategy", strategy), f"--strategy: {strategy} can be predicted, not run; choose")
+
     def test_under_mpirun_as_with_threads(self):
         words = (*LITTLE, "--wire", "bf16")
         self.assertEqual(train(*words, "--ranks", "2", "--checkpoint", self.path("threads")).returncode, 0)

@@ -60,6 +60,7 @@ struct Setting {
   models::Network network = little_network();
   Recipe recipe = little_recipe();
   int ranks = 2;
+  std::string strategy = "fused-ring";
   NumberType wire = NumberType::fp32;
   models::Overlap overlap = models::Overlap::wait_free;
   std::string checkpoint = {};
@@ -79,7 +80,7 @@ std::vector<TrainingOutcome> train_all(const Setting& setting) {
                                   .classes = 4,
                                   .synthetic_samples = 96});
   models::Plan plan =
-      models::make_plan(models::strategy("fused-ring"), models::work(setting.network).gradients,
+      models::make_plan(models::strategy(setting.strategy), models::work(setting.network).gradients,
                         setting.ranks, setting.wire, {.fusion = Bytes{600}});
   plan.overlap = setting.overlap;
   std::vector<TrainingOutcome> outcomes(static_cast<std::size_t>(setting.ranks));
@@ -107,6 +108,70 @@ std::vector<TrainingOutcome> train_all(const Setting& setting) {
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), 4 * a.size()) == 0;
+}
+
+// Ranks that have parts of the optimizer's state sum in the order of the ring, and so get its bits.
+TEST(Trainer, OfZero1IsThatOfTheRingToTheBit) {
+  for (const int ranks : {1, 2, 3, 4}) {
+    for (const NumberType wire : {NumberType::fp32, NumberType::fp16}) {
+      SCOPED_TRACE(std::to_string(ranks) + " ranks, " + std::string(models::name(wire)));
+      Setting replicated;
+      replicated.ranks = ranks;
+      replicated.wire = wire;
+      replicated.recipe.optimizer.nesterov = true;
+      Setting sharded = replicated;
+      sharded.strategy = "zero1";
+      const auto expected = train_all(replicated);
+      const auto outcomes = train_all(sharded);
+      for (const TrainingOutcome& outcome : outcomes)
+        EXPECT_TRUE(same_bits(outcome.weights, expected[0].weights));
+    }
+  }
+}
+
+TEST(Trainer, OfZero1ResumesToTheSameBits) {
+  const TemporaryFolder folder;
+  Setting whole;
+  whole.ranks = 3;
+  whole.strategy = "zero1";
+  whole.recipe.optimizer.momentum_correction = true;
+  const auto expected = train_all(whole);
+  Setting first = whole;
+  first.checkpoint = folder / "z.checkpoint";
+  first.most_iterations = 3;
+  train_all(first);
+  Setting second = whole;
+  second.resume = first.checkpoint;
+  EXPECT_TRUE(same_bits(train_all(second)[0].weights, expected[0].weights));
+}
+
+// A rank whose own parts are finite must not go on where another's are not.
+TEST(Trainer, OfZero1AgreesOnAnOverflow) {
+  Setting sharded;
+  sharded.ranks = 3;
+  sharded.strategy = "zero1";
+  sharded.wire = NumberType::fp16;
+  sharded.recipe.precision = models::Precision::mixed;
+  sharded.recipe.loss_scale.initial = 1e9;
+  Setting replicated = sharded;
+  replicated.strategy = "fused-ring";
+  const auto expected = train_all(replicated);
+  const auto outcomes = train_all(sharded);
+  EXPECT_GT(expected[0].epochs.back().skipped, 0);
+  for (const TrainingOutcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.epochs.back().skipped, expected[0].epochs.back().skipped);
+    EXPECT_TRUE(same_bits(outcome.weights, expected[0].weights));
+  }
+}
+
+TEST(Trainer, OfZero1HasNoLarsAndOfOtherShardingsIsRefused) {
+  Setting lars;
+  lars.strategy = "zero1";
+  lars.recipe.optimizer.lars.enabled = true;
+  EXPECT_THROW(train_all(lars), InputError);
+  Setting other;
+  other.strategy = "fsdp";
+  EXPECT_THROW(train_all(other), InputError);
 }
 
 TEST(Trainer, LearnsAndAllRanksHoldTheSameWeights) {

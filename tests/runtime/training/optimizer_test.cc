@@ -1,10 +1,13 @@
 #include "runtime/training/optimizer.h"
 
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
+#include "runtime/device/cpu_device.h"
 #include "runtime/tensor/optimizer_kernels.h"
 
 namespace paceline::runtime {
@@ -214,6 +217,40 @@ TEST(Lars, LeavesBiasesAndBatchNormsToTheGlobalRate) {
   Floats weights = {1, 1, 1, 1};
   Optimizer({.lars = {.enabled = true}}, parameters).step(weights, Floats{1, 1, 1, 1}, 1, 0.25, 0);
   EXPECT_EQ(weights, (Floats{0.75F, 0.75F, 0.75F, 0.75F}));
+}
+
+// The parts that ranks have, wherever they are cut, are updated as the whole is, and nothing else is.
+RC_GTEST_PROP(Optimizer, OfPartsDoesWhatThatOfTheWholeDoesToThem, ()) {
+  const std::size_t count = total(all_roles);
+  const auto cut = [&] {
+    return *rc::gen::inRange<std::int64_t>(0, static_cast<std::int64_t>(count));
+  };
+  std::vector<std::int64_t> cuts = {cut(), cut(), cut(), cut()};
+  std::sort(cuts.begin(), cuts.end());
+  const std::vector<models::Elements> parts = {{cuts[0], cuts[1] - cuts[0]},
+                                               {cuts[2], cuts[3] - cuts[2]}};
+  OptimizerRecipe recipe{.nesterov = *rc::gen::arbitrary<bool>(), .weight_decay = 0.1};
+  if (*rc::gen::arbitrary<bool>()) recipe.kind = OptimizerKind::rmsprop_warm_up;
+  Optimizer whole(recipe, all_roles);
+  Optimizer of_parts(cpu_device(), recipe, all_roles, parts, 2);
+  const Floats start = random_floats(count, 1);
+  Floats expected = start;
+  Floats weights = start;
+  for (unsigned step = 0; step < 3; ++step) {
+    const Floats gradients = random_floats(count, 2 + step);
+    whole.step(expected, gradients, 0.5, 0.1, 1);
+    of_parts.step(weights, gradients, 0.5, 0.1, 1);
+  }
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto at = static_cast<std::int64_t>(i);
+    const bool is_own = std::any_of(parts.begin(), parts.end(), [at](const models::Elements& part) {
+      return part.begin <= at && at < part.end();
+    });
+    kept += is_own;
+    RC_ASSERT(weights[i] == (is_own ? expected[i] : start[i]));
+  }
+  RC_ASSERT(of_parts.state().front().values.elements == kept);
 }
 
 // w_n = w_0 - rate g / (1 - m) (n - m (1 - m^n) / (1 - m)).
