@@ -32,6 +32,7 @@ void add_export(Command& app);
 void add_platform(Command& app);
 void add_reproduce(Command& app);
 void add_agree(Command& app);
+void add_check(Command& app);
 void add_compare(Command& app);
 void add_cost(Command& app);
 void add_plan_capacity(Command& app);

@@ -324,6 +324,11 @@ void run(const Options& options, const Words& words) {
   if (traced)
     imported.remarks.insert(imported.remarks.begin(), traced->remarks.begin(),
                             traced->remarks.end());
+  if (imported.training && imported.throughputs.empty())
+    throw InputError({options.file},
+                     fmt::format("its iterations are told by {}, and by no samples",
+                                 imported.training->written_as),
+                     "paceline check takes it");
   if (imported.machine) {
     progress.end();
     describe(options, context, imported);

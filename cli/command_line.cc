@@ -67,8 +67,11 @@ class Parser {
     } catch (const CLI::CallForVersion&) {
       return {.text = app_.version() + "\n", .run = {}};
     }
-    for (const auto& [option, declared, text] : values_)
-      if (declared->count() > 0) option->take(text);
+    for (const Value& value : values_) {
+      if (value.declared->count() == 0) continue;
+      if (!value.option->is_list) value.option->take(value.text);
+      for (const std::string& text : value.texts) value.option->take(text);
+    }
     const auto& run = commands_.at(&chosen(app_))->run();
     if (!run) return {};
     return {.text = {}, .run = [run, words = Words(argv + 1, argv + argc)] { run(words); }};
@@ -103,7 +106,9 @@ class Parser {
       kept.declared = app.add_flag(option.name, option.help);
       return;
     }
-    CLI::Option* const declared = app.add_option(option.name, kept.text, option.help);
+    CLI::Option* const declared = option.is_list
+                                      ? app.add_option(option.name, kept.texts, option.help)
+                                      : app.add_option(option.name, kept.text, option.help);
     kept.declared = declared;
     declared->required(option.is_required);
     if (!option.value_text.empty()) declared->option_text(option.value_text);
@@ -124,6 +129,7 @@ class Parser {
     const Option* option = nullptr;
     CLI::Option* declared = nullptr;
     std::string text = {};
+    std::vector<std::string> texts = {};  // of a list
   };
 
   CLI::App app_;
@@ -205,6 +211,14 @@ Option& Command::add_option(std::string name, std::string& text, std::string hel
   return options_.emplace_back(Option{.name = std::move(name),
                                       .help = std::move(help),
                                       .take = [&text](const std::string& typed) { text = typed; }});
+}
+
+Option& Command::add_list(std::string name, std::vector<std::string>& texts, std::string help) {
+  return options_.emplace_back(
+      Option{.name = std::move(name),
+             .help = std::move(help),
+             .take = [&texts](const std::string& typed) { texts.push_back(typed); },
+             .is_list = true});
 }
 
 Option& Command::add_flag(std::string name, bool& flag, std::string help) {

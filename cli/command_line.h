@@ -33,6 +33,7 @@ struct Option {
   std::string group = {};       // of --help; empty: no group of its own
   bool is_expert = false;       // only --help-all has it
   bool is_required = false;
+  bool is_list = false;  // whether it may have several values, each of which `take` is called with
   std::string python_type = "str";  // of the keyword in Python
   std::string needed = {};          // the option without which this one says nothing;
                                     // empty: it stands alone
@@ -61,6 +62,8 @@ class Command {
   // dashes is known by its position. The reference stays valid.
   Option& add_option(std::string name, std::string& text, std::string help);
   Option& add_flag(std::string name, bool& flag, std::string help);
+  // Adds an option that may have several values, or an argument of which there may be several.
+  Option& add_list(std::string name, std::vector<std::string>& texts, std::string help);
   // Adds the option of a field, which is read into `value`. The reference stays valid.
   template <class Value>
   Option& add_field(const Field<Value>& field, Value& value) {

@@ -78,6 +78,7 @@ void add_commands(paceline::cli::Command& app) {
   paceline::cli::add_agree(app);
   paceline::cli::add_calibrate(app);
   paceline::cli::add_train(app);
+  paceline::cli::add_check(app);
   paceline::cli::add_compare(app);
   paceline::cli::add_replay(app);
   paceline::cli::add_doctor(app);

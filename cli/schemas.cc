@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "calibration/check/check.h"
 #include "calibration/compare/comparison_json.h"
 #include "calibration/compare/what_if_json.h"
 #include "calibration/fit/fit_json.h"
@@ -38,7 +39,8 @@ Schema schema() {
 }  // namespace
 
 std::vector<Schema> schemas() {
-  std::vector<Schema> all = {schema<calibration::comparison_document>(),
+  std::vector<Schema> all = {schema<calibration::check_document>(),
+                             schema<calibration::comparison_document>(),
                              schema<calibration::fits_document>(),
                              schema<calibration::what_if_document>(),
                              schema<catalog_document>(),

@@ -1,6 +1,7 @@
 // GPUs of the catalogue as other tools name them.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 
@@ -16,5 +17,7 @@ namespace paceline::calibration {
 // The generation of NVLink of a GPU of the catalogue, 1 to 5; 0 if it has none, or is unknown.
 [[nodiscard]] int nvlink_generation(std::string_view device);
 [[nodiscard]] int nvlink_generation_of_capability(int compute_capability);
+// NVLinks of a GPU of each generation, as the links nvlink1 to nvlink5 of the catalogue have them.
+inline constexpr std::array<int, 6> nvlinks_of_gpu = {0, 4, 6, 12, 18, 18};
 
 }  // namespace paceline::calibration

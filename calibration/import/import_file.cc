@@ -17,13 +17,14 @@
 #include "calibration/import/nvidia_topology.h"
 #include "calibration/import/osu.h"
 #include "calibration/import/torch_bench.h"
+#include "calibration/import/training_log.h"
 #include "models/base/error.h"
 #include "models/base/names.h"
 
 namespace paceline::calibration {
 namespace {
 
-constexpr std::array<std::pair<ImportFormat, std::string_view>, 11> formats = {
+constexpr std::array<std::pair<ImportFormat, std::string_view>, 12> formats = {
     {{ImportFormat::nccl_tests, "nccl-tests"},
      {ImportFormat::osu, "osu"},
      {ImportFormat::kineto, "kineto"},
@@ -34,7 +35,8 @@ constexpr std::array<std::pair<ImportFormat, std::string_view>, 11> formats = {
      {ImportFormat::mlperf, "mlperf"},
      {ImportFormat::imb, "imb"},
      {ImportFormat::torch_bench, "torch-bench"},
-     {ImportFormat::deepspeed, "deepspeed"}}};
+     {ImportFormat::deepspeed, "deepspeed"},
+     {ImportFormat::training_log, "training-log"}}};
 
 // Editors and shells of Windows put marks before a text. Throws InputError for UTF-16.
 std::string_view without_byte_order_mark(std::string_view text, const std::string& file) {
@@ -91,6 +93,8 @@ ImportFormat guessed_format(std::string_view text, const std::string& file) {
                      "describe the node in YAML (docs/formats.md), or give a log of RCCL with "
                      "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH");
   if (looks_like_nvidia_topology(text)) return ImportFormat::nvidia_topology;
+  // Any text may have a number behind a name of such a log.
+  if (looks_like_training_log(text)) return ImportFormat::training_log;
   throw InputError({file}, "this is the output of no tool that is known here",
                    text.starts_with("\x1f\x8b")
                        ? "unpack it first: gunzip FILE"
@@ -122,6 +126,8 @@ Imported import_text(ImportFormat format, std::string_view text, const std::stri
       return parse_torch_bench(text, file);
     case ImportFormat::deepspeed:
       return parse_deepspeed(text, file);
+    case ImportFormat::training_log:
+      return parse_training_log(text, file);
     case ImportFormat::kineto:
       break;
   }

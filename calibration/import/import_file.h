@@ -22,11 +22,12 @@ enum class ImportFormat {
   mlperf,
   imb,
   torch_bench,
-  deepspeed
+  deepspeed,
+  training_log
 };
 
 // "nccl-tests", "osu", "kineto", "horovod", "nvidia-topo", "nccl-topology", "nccl-log", "mlperf",
-// "imb", "torch-bench", "deepspeed".
+// "imb", "torch-bench", "deepspeed", "training-log".
 [[nodiscard]] std::string_view name(ImportFormat format);
 [[nodiscard]] std::vector<std::string> import_format_names();
 // Throws InputError that suggests the nearest name.

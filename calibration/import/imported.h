@@ -79,6 +79,23 @@ struct ImportedThroughput {
   Figure<PerSecond> samples;
 };
 
+// What a training log says of each iteration. What takes less beside it comes first.
+enum class LogQuantity {
+  seconds,  // of an iteration
+  iterations_per_second,
+  tokens_per_second_of_a_rank,
+  tokens_per_second,
+  samples_per_second_of_a_rank,
+  samples_per_second,
+};
+
+struct ImportedIterations {
+  std::string written_as;  // "elapsed time per iteration (ms)"
+  LogQuantity quantity = LogQuantity::seconds;
+  std::vector<double> values = {};  // in the order of the file, without those of the warm-up
+  double global_batch = 0;          // samples of an iteration; 0: the file does not say
+};
+
 struct Imported {
   std::string tool;     // "nccl-tests"
   std::string version;  // as the file says it; empty if it does not
@@ -86,8 +103,9 @@ struct Imported {
   std::vector<ImportedLayer> layers = {};
   std::vector<ReadyTensor> tensors = {};
   std::vector<ImportedThroughput> throughputs = {};
-  std::optional<ImportedMachine> machine = {};  // of a file that tells of one
-  std::size_t iterations = 0;                   // that layers and tensors were timed in
+  std::optional<ImportedIterations> training = {};  // of the log of a training job
+  std::optional<ImportedMachine> machine = {};      // of a file that tells of one
+  std::size_t iterations = 0;                       // that layers and tensors were timed in
   std::vector<std::string> remarks = {};  // what the user should know: what was left out, and why
 };
 

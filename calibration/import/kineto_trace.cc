@@ -127,11 +127,11 @@ class Collector {
   }
 
   void take_kernel(const TraceEvent& event) {
-    if (!event.name.starts_with("nccl")) {
-      trace.kernels.push_back({event.begin_us, event.duration_us, number_of(event, "External id"),
-                               number_of(event, "correlation")});
-      return;
-    }
+    const bool is_communication = event.name.starts_with("nccl");
+    (is_communication ? trace.communications : trace.kernels)
+        .push_back({event.begin_us, event.duration_us, number_of(event, "External id"),
+                    number_of(event, "correlation")});
+    if (!is_communication) return;
     const std::string named = text_of(event, "Collective name");
     const std::string collective = named.empty() ? collective_of(event.name) : printable(named);
     const auto leave_out = [&](const std::string& what) {

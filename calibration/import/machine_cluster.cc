@@ -28,8 +28,6 @@ struct Answer {
   std::string why;
 };
 
-// NVLinks of a GPU of each generation, as the links nvlink1 to nvlink5 of the catalogue have them.
-constexpr std::array<int, 6> links_of_gpu = {0, 4, 6, 12, 18, 18};
 // GPUs of a DGX-1, whose cube mesh the catalogue has.
 constexpr int mesh_gpus = 8;
 
@@ -108,8 +106,8 @@ Answer nvlink(const ImportedMachine& machine, const std::string& device) {
                                              machine.nvlinks_of_pair, machine.most_nvlinks_of_pair);
   // 12 links are those of generation 3 alone, and 6 between every two of many of generation 2.
   const int stated = std::max(machine.nvlinks, machine.most_nvlinks_of_pair);
-  if (generation == 0 && stated == links_of_gpu[3]) generation = 3;
-  if (generation == 0 && stated == links_of_gpu[2] && machine.gpus_per_node >= mesh_gpus)
+  if (generation == 0 && stated == nvlinks_of_gpu[3]) generation = 3;
+  if (generation == 0 && stated == nvlinks_of_gpu[2] && machine.gpus_per_node >= mesh_gpus)
     generation = 2;
   if (generation == 0)
     return {"",
@@ -117,7 +115,7 @@ Answer nvlink(const ImportedMachine& machine, const std::string& device) {
                         "nvlink2, 12 nvlink3, 18 nvlink4 or nvlink5; give --device or --intra-link",
                         machine.nvlinks > 0 ? fmt::format(", {} of a GPU", machine.nvlinks) : "",
                         pair)};
-  const int all = links_of_gpu[to_size(generation)];
+  const int all = nvlinks_of_gpu[to_size(generation)];
   const std::string base = fmt::format("nvlink{}", generation);
   const NvlinkShare share(base, all);
   if (const int links = links_of_mesh(machine, all); links > 0)
@@ -137,10 +135,10 @@ Answer nvlink(const ImportedMachine& machine, const std::string& device) {
 }
 
 Answer mesh(const ImportedMachine& machine) {
-  if (machine.gpus_per_node == mesh_gpus && machine.nvlinks == links_of_gpu[1])
+  if (machine.gpus_per_node == mesh_gpus && machine.nvlinks == nvlinks_of_gpu[1])
     return {"nvlink1-mesh",
             "4 NVLinks of each of 8 GPUs, some two of which none joins: a cube mesh"};
-  if (machine.gpus_per_node == mesh_gpus && machine.nvlinks == links_of_gpu[2])
+  if (machine.gpus_per_node == mesh_gpus && machine.nvlinks == nvlinks_of_gpu[2])
     return {"nvlink2-mesh",
             "6 NVLinks of each of 8 GPUs, some two of which none joins: a cube mesh"};
   return {"",

@@ -11,6 +11,7 @@
 #include "cli/job/files.h"
 #include "models/base/error.h"
 #include "models/base/parse_units.h"
+#include "models/cluster/placement.h"
 
 namespace paceline::job {
 namespace {
@@ -119,6 +120,18 @@ MeasuredTimes read_measured_times(const std::string& file, std::optional<int> ra
           .times = calibration::spread_by_size(
               curve.samples_of_buckets(ranks.value_or(curve.ranks.least))),
           .remarks = imported.remarks};
+}
+
+void check_measured_nodes(const models::Cluster& cluster, int ranks,
+                          const calibration::Count& measured, const std::string& file) {
+  // A file lists hosts, of which a node may have several.
+  const int predicted = models::used_hosts(cluster, ranks);
+  if (cluster.platform != nullptr || measured.allows(predicted)) return;
+  throw InputError({"--cluster"},
+                   fmt::format("{} ranks of {} are on {} host{}, and those of {} on {}", ranks,
+                               cluster.name, predicted, predicted == 1 ? "" : "s", file,
+                               measured.least),
+                   "give the cluster that was measured");
 }
 
 void keep_sizes(MeasuredTimes& measured, Bytes least, Bytes most) {

@@ -11,6 +11,7 @@
 #include "calibration/import/imported.h"
 #include "models/base/precision.h"
 #include "models/base/units.h"
+#include "models/cluster/cluster.h"
 #include "models/collective/catalogue.h"
 
 namespace paceline::job {
@@ -35,6 +36,10 @@ struct MeasuredTimes {
 [[nodiscard]] MeasuredTimes read_measured_times(const std::string& file, std::optional<int> ranks,
                                                 std::optional<models::WireType> type,
                                                 std::optional<models::Collective> collective);
+
+// Refuses collectives over other nodes than those that these ranks of the cluster are on. Throws InputError.
+void check_measured_nodes(const models::Cluster& cluster, int ranks,
+                          const calibration::Count& measured, const std::string& file);
 
 // Keeps the sizes from the least to the most. Throws InputError that names --size if none is left.
 void keep_sizes(MeasuredTimes& measured, Bytes least, Bytes most);

@@ -13,7 +13,6 @@
 #include "models/base/names.h"
 #include "models/base/parse_units.h"
 #include "models/base/to_size.h"
-#include "models/cluster/placement.h"
 #include "models/collective/algorithms.h"
 #include "models/collective/catalogue.h"
 #include "simulator/cost/library_curve.h"
@@ -47,19 +46,6 @@ std::vector<Bytes> named_sizes(const TimeOptions& options) {
       "--factor", [&] { return parse_number(options.factor, least_factor, largest_factor); });
   const std::string text = options.sizes.empty() ? default_sizes : options.sizes;
   return parsing_option("--size", [&] { return parse_sizes(text, factor); });
-}
-
-// Refuses all-reduces over other nodes than those that are predicted.
-void check_nodes(const TimeTable& table) {
-  const calibration::Count& measured = table.against->nodes;
-  // A file lists hosts, of which a node may have several.
-  const int predicted = models::used_hosts(table.cluster, table.ranks);
-  if (table.cluster.platform != nullptr || measured.allows(predicted)) return;
-  throw InputError({"--cluster"},
-                   fmt::format("{} ranks of {} are on {} host{}, and those of {} on {}",
-                               table.ranks, table.cluster.name, predicted,
-                               predicted == 1 ? "" : "s", table.against->file, measured.least),
-                   "give the cluster that was measured");
 }
 
 // The entry of the catalogue that is asked for; nothing for NCCL's own, for "all" and for other texts.
@@ -98,7 +84,7 @@ void take_measured(const TimeOptions& options, TimeTable& table) {
   table.collective = table.against->collective;
   table.ranks = parse_ranks(std::to_string(table.against->ranks), table.cluster);
   table.type = table.against->type;
-  check_nodes(table);
+  check_measured_nodes(table.cluster, table.ranks, table.against->nodes, table.against->file);
   if (!options.sizes.empty()) {
     const std::vector<Bytes> sizes = named_sizes(options);
     keep_sizes(*table.against, *std::ranges::min_element(sizes), *std::ranges::max_element(sizes));

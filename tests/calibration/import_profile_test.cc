@@ -47,7 +47,7 @@ TEST(ImportFile, IsKnownByItsText) {
       test::error_of([] { return guessed_format("a,b,c\n", "x.csv"); }),
       "x.csv: this is the output of no tool that is known here; give --format and its file; the "
       "formats are nccl-tests, osu, kineto, horovod, nvidia-topo, nccl-topology, nccl-log, mlperf, "
-      "imb, torch-bench, deepspeed");
+      "imb, torch-bench, deepspeed, training-log");
   EXPECT_THAT(test::error_of([] { return guessed_format("", "x"); }), HasSubstr("nothing in"));
 }
 

@@ -1,0 +1,40 @@
+// What was measured beside what was expected of it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "calibration/compare/verdict.h"
+#include "models/base/figure.h"
+#include "models/base/units.h"
+#include "models/collective/catalogue.h"
+
+namespace paceline::calibration {
+
+struct CheckedPart {
+  std::string part;  // "iteration", "computation", "all-reduce of 64 MiB"
+  std::string file;
+  Figure<Seconds> expected;
+  Seconds measured;
+  Seconds low;  // 90 % of what was measured lies between these
+  Seconds high;
+  Verdict verdict = Verdict::inside;
+
+  [[nodiscard]] double ratio() const { return measured / expected.value; }
+};
+
+// All sizes of one file.
+struct CheckedCollective {
+  std::string file;
+  std::string what;
+  models::Collective collective = models::Collective::all_reduce;
+  int ranks = 2;
+  std::vector<CheckedPart> sizes = {};
+  std::vector<Bytes> bytes = {};  // of each
+  // By what the bandwidth of links is to be multiplied so that the largest size takes what it took.
+  double bandwidth = 1;
+
+  [[nodiscard]] bool is_slow() const;  // whether any size is slower than its interval
+};
+
+}  // namespace paceline::calibration
