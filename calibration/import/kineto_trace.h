@@ -73,7 +73,7 @@ struct KinetoTrace {
   std::vector<Stretch> annotations;
   std::vector<Stretch> modules;  // by thread, then begin
   std::vector<Kernel> kernels;
-  std::vector<Kernel> communications;  // NCCL's kernels
+  std::vector<Kernel> communications;   // NCCL's kernels
   std::map<double, RuntimeCall> calls;  // by correlation
   // The all-reduces of NCCL, by type and ranks.
   std::map<std::pair<std::string, int>, ImportedCurve> reductions;

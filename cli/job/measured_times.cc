@@ -127,11 +127,11 @@ void check_measured_nodes(const models::Cluster& cluster, int ranks,
   // A file lists hosts, of which a node may have several.
   const int predicted = models::used_hosts(cluster, ranks);
   if (cluster.platform != nullptr || measured.allows(predicted)) return;
-  throw InputError({"--cluster"},
-                   fmt::format("{} ranks of {} are on {} host{}, and those of {} on {}", ranks,
-                               cluster.name, predicted, predicted == 1 ? "" : "s", file,
-                               measured.least),
-                   "give the cluster that was measured");
+  throw InputError(
+      {"--cluster"},
+      fmt::format("{} ranks of {} are on {} host{}, and those of {} on {}", ranks, cluster.name,
+                  predicted, predicted == 1 ? "" : "s", file, measured.least),
+      "give the cluster that was measured");
 }
 
 void keep_sizes(MeasuredTimes& measured, Bytes least, Bytes most) {

@@ -87,7 +87,7 @@ struct BucketPlace {
   int stream = 0;
   Collective collective;
   models::Elements
-      own;            // the part whose sum this rank gets: all of the bucket where none is sharded
+      own;  // the part whose sum this rank gets: all of the bucket where none is sharded
   Collective gather = {};  // of a sharded plan
 };
 
@@ -143,9 +143,8 @@ struct GradientExchange::State {
            .collective = executor.prepare(summing, bucket.elements, plan.wire, stream),
            .own = is_sharded ? models::part(all, executor.traits().rank, ranks) : all});
       if (is_sharded)
-        buckets.back().gather =
-            executor.prepare(models::scheduled("all-gather", {.ranks = ranks}),
-                             bucket.elements, NumberType::fp32, stream);
+        buckets.back().gather = executor.prepare(models::scheduled("all-gather", {.ranks = ranks}),
+                                                 bucket.elements, NumberType::fp32, stream);
       elements += bucket.elements;
     }
   }

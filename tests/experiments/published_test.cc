@@ -219,7 +219,7 @@ TEST(Published, TwoLayoutsAreNoSweepAndCalibratedOnesAreOfNone) {
   const Sweeps sweeps = sweeps_of(two);
   EXPECT_EQ(sweeps.sweeps, 2);
   EXPECT_NEAR(sweeps.median_regret, 0.5, 1e-12);  // of 0 and 1
-  EXPECT_DOUBLE_EQ(sweeps.median_tau, 0);       // of 1 and -1
+  EXPECT_DOUBLE_EQ(sweeps.median_tau, 0);         // of 1 and -1
 }
 
 RC_GTEST_PROP(Sweeps, InThePublishedOrderNothingIsLost, ()) {
