@@ -116,24 +116,23 @@ class Check(CommandTest):
         self.done(run("check", str(IMPORTS / "nvidia_topo" / "570-h100-underlined.txt"), "--cluster", "h100-ndr"))
 
     def test_without_files_it_measures_here(self):
-        text = run("check", *LITTLE, "--time", "1s").stdout
-        self.assertRegex(text, r"(?m)^exchange of 64 KiB in a node ")
-        self.assertRegex(text, r"(?m)^computation ")
-        self.assertRegex(text.splitlines()[-1], r"expected: an iteration takes ")
+        result = run("check", *LITTLE, "--time", "1s")
+        self.assertIn(result.returncode, (0, 1), result.stderr)  # on a busy machine it may be slow
+        self.assertRegex(result.stdout, r"(?m)^computation ")
+        self.assertRegex(result.stdout.splitlines()[-1], r"expected: an iteration takes ")
+
+    def profile(self, name, factor):
+        """A profile of cnn-small whose layers take this many milliseconds in each direction."""
+        figure = {"value": factor * 1e-3, "low": factor * 0.99e-3, "high": factor * 1.01e-3, "provenance": "measured", "source": "a test"}
+        layers = [{"network": "cnn-small", "precision": "fp32", "batch_per_rank": 16, "layer": layer["name"], "forward_s": figure, "backward_s": figure}
+                  for layer in json.loads(run("show", "network", "cnn-small", "--json").stdout)["layers"]]
+        return self.file(name, json.dumps({"schema": "paceline.profile/1", "name": "made-up", "cluster": "two-cores", "device": "one-core", "origin": "a test", "layers": layers}))
 
     def test_a_machine_slower_than_its_profile_is_told(self):
-        profile = self.folder / "base.json"
-        self.done(run("calibrate", "--ranks", "2", "--model", "cnn-small", "--batch", "16", "--time", "1s", "--cluster", TWO_CORES, "--out", str(profile)))
-        before = json.loads(profile.read_text())
-        for layer in before["layers"]:
-            for figure in layer.values():
-                if isinstance(figure, dict):
-                    figure.update({end: figure[end] / 20 for end in ("value", "low", "high")})
-        faster = self.folder / "faster.json"
-        faster.write_text(json.dumps(before))
-        text = self.slow(str(profile), *LITTLE, "--profile", str(faster))
-        self.assertRegex(text.splitlines()[-1], r"slower than expected: .*; computation explains \d+ % of the gap")
-        self.done(run("check", str(profile), *LITTLE, "--profile", str(profile)))
+        before, now = self.profile("before.json", 1), self.profile("now.json", 20)
+        text = self.slow(now, *LITTLE, "--profile", before)
+        self.assertRegex(text.splitlines()[-1], r"slower than expected: .*; computation explains (9\d|100) % of the gap")
+        self.done(run("check", now, *LITTLE, "--profile", now))
 
     def test_a_run_of_ours_is_checked_by_its_timeline(self):
         timeline = str(self.folder / "run.json")
