@@ -43,7 +43,7 @@ ExpectedCollectives::ExpectedCollectives(const Expectation& expectation,
 
 std::vector<Figure<Seconds>> ExpectedCollectives::times(const models::Cluster& cluster,
                                                         const models::Profile* profile,
-                                                        std::vector<Bytes> sizes) const {
+                                                        const std::vector<Bytes>& sizes) const {
   simulator::AllReduceTimer timer({.cluster = cluster,
                                    .profile = profile,
                                    .ranks = measured_.ranks,

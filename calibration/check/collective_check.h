@@ -22,7 +22,7 @@ class ExpectedCollectives {
  private:
   [[nodiscard]] std::vector<Figure<Seconds>> times(const models::Cluster& cluster,
                                                    const models::Profile* profile,
-                                                   std::vector<Bytes> sizes) const;
+                                                   const std::vector<Bytes>& sizes) const;
   [[nodiscard]] Seconds time(const models::Cluster& cluster, Bytes size) const;
   [[nodiscard]] models::Cluster with_bandwidth(double factor) const;
 
