@@ -1,4 +1,4 @@
-// What `paceline check` prints for people.
+// The text that `paceline check` prints for people.
 #pragma once
 
 #include <string>

@@ -225,7 +225,7 @@ class Checker {
     }
   }
 
-  // What an iteration takes longer on such a cluster.
+  // Adds the time that such a cluster adds to an iteration.
   void explain_by(const models::Cluster& cluster, std::string part, const std::string& file) {
     const auto slower = predicted(cluster, *expectation_.job, false);
     if (!slower) return;
@@ -315,7 +315,7 @@ class Checker {
     }
   }
 
-  // What to do next, where the evidence leaves it open.
+  // Says what to do next where the evidence leaves it open.
   void advise() {
     if (!check_.iteration || check_.iteration->verdict != Verdict::slower) return;
     const std::string most = check_.explanations.empty() ? "" : check_.explanations.front().part;

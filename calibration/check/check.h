@@ -51,7 +51,7 @@ struct Check {
   std::vector<Likely> likely;             // the nearest first
   std::vector<std::string> advice;        // what to measure next, or to look at
   Seconds gap{0};                         // of the iteration; negative where it is faster
-  // By which share what is judged may take longer than expected; nothing: up to the end of its interval.
+  // The share by which what is judged may take longer than expected; without it, the interval says so.
   std::optional<double> allowed;
 
   // The share of the gap that the first explanation explains; 0 where nothing does.

@@ -31,7 +31,7 @@ struct CheckedCollective {
   int ranks = 2;
   std::vector<CheckedPart> sizes = {};
   std::vector<Bytes> bytes = {};  // of each
-  // By what the bandwidth of links is to be multiplied so that the largest size takes what it took.
+  // With the bandwidth of links times this, the largest size is expected to take what it took.
   double bandwidth = 1;
 
   [[nodiscard]] bool is_slow() const;  // whether any size is slower than its interval

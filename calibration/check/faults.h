@@ -29,7 +29,7 @@ enum class FaultId {
   computes_in_fp32,
   computes_again,
 };
-// What a change is of.
+// The part of a job that a change is made to.
 enum class FaultKind { between_nodes, in_nodes, computation };
 
 // The cluster and the options are as they would be. What is not changed is what it was.
@@ -42,7 +42,7 @@ struct Fault {
   simulator::PredictionOptions options;
 };
 
-// Those that the cluster and the job can have. `nodes` is the number of nodes that ranks are on.
+// Returns the faults that the cluster and the job can have. `nodes` is the number of nodes that ranks are on.
 [[nodiscard]] std::vector<Fault> faults_of(const models::Cluster& cluster, int nodes,
                                            const simulator::PredictionOptions& options);
 

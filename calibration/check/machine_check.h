@@ -1,4 +1,4 @@
-// What a topology shows of a machine beside what its cluster should have.
+// Compares what a topology shows of a machine with what its cluster should have.
 #pragma once
 
 #include <string>

@@ -297,7 +297,7 @@ class Reader {
       moments_.emplace_back(*step, *moment);
   }
 
-  // What was not measured yet is written as 0.
+  // Trainers write 0 for what they have not measured yet.
   void take(const LogKey& key, double value) {
     if (value > 0) values_[&key].push_back(value * key.unit);
   }

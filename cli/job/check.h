@@ -1,4 +1,4 @@
-// What `paceline check` is asked: files of what was measured, and the job and the cluster that they are of.
+// The question of `paceline check`: files that were measured, and the job and the cluster that they belong to.
 #pragma once
 
 #include <optional>

@@ -26,7 +26,7 @@ constexpr int most_batch = 1 << 16;
 // network whose communication is worth hiding.
 constexpr Bytes default_theta{4.0 * 1024 * 1024};
 
-// Of sharded strategies, zero1 alone is trained.
+// zero1 is the only sharded strategy that is trained.
 bool is_trainable(const models::Strategy& strategy) {
   const models::Sharded* const sharded = strategy.sharded();
   return sharded != nullptr ? sharded->kind == models::ShardingKind::zero1 && !sharded->in_groups

@@ -37,7 +37,7 @@ struct Row {
   std::string strategy = {};  // its name alone
   // What two rows have in common that differ in their strategies alone; empty: nothing is.
   std::string contest = {};
-  // What rows have in common that are layouts of one job on the same devices; empty: it is none.
+  // Rows with the same text are layouts of one job on the same devices. It is empty for other rows.
   std::string sweep = {};
   double bytes = 0;  // of an all-reduce or another collective
   // The naive guess of a predicted row of training, in its unit: the rate of a rank of the series at the

@@ -28,7 +28,7 @@ void count_pair(const Row& a, const Row& b, Summary& summary) {
   if ((published > 1 && ours > 1) || (published < 1 && ours < 1)) ++summary.ordered;
 }
 
-// Of rows of one sweep.
+// Both are given the rows of one sweep.
 double regret(const std::vector<const Row*>& rows) {
   const auto ours = [](const Row* row) { return speed(row->ours, row->is_time); };
   const auto published = [](const Row* row) { return speed(row->published, row->is_time); };

@@ -157,7 +157,7 @@ struct GradientExchange::State {
   static ArrayView values(const Flight& flight, const BucketPlace& bucket) {
     return flight.gradients.part(to_size(bucket.offset), to_size(bucket.elements));
   }
-  // What this rank gets of the bucket.
+  // The part of the bucket that this rank gets.
   static ArrayView own(const ArrayView& of_all, const BucketPlace& bucket) {
     return of_all.part(to_size(bucket.own.begin), to_size(bucket.own.size));
   }
