@@ -211,8 +211,8 @@ class Checker {
       check_.collectives.push_back(expected.checked());
       const CheckedCollective& checked = check_.collectives.back();
       if (!checked.is_slow() || !check_.expected) continue;
-      explain_by(expected.paced(checked), fmt::format("the pace of {}s", name(measured.collective)),
-                 measured.file);
+      explain_by(expected.with_bandwidth(checked.bandwidth),
+                 fmt::format("the pace of {}s", name(measured.collective)), measured.file);
     }
   }
 
@@ -355,7 +355,7 @@ class Checker {
   Check check_;
 };
 
-// What is farthest beyond its interval.
+// Returns the part that is farthest beyond its interval.
 const CheckedPart* farthest_behind(const Check& check) {
   const CheckedPart* farthest = nullptr;
   const auto look_at = [&](const std::vector<CheckedPart>& parts) {

@@ -1,6 +1,6 @@
 // Whether a cluster is as fast as it should be for a job, and which part of it is not.
 //
-// What was measured stands beside its expectation, which is a prediction with its 90 % interval: iterations from a
+// Each measurement stands beside its expectation, which is a prediction with its 90 % interval: iterations from a
 // training log or a trace, the parts of an iteration from a trace, collectives by size from nccl-tests, and what
 // a topology says of links. A profile that was calibrated here has messages by size and layers; an iteration that is
 // predicted with it then stands for a measured one.
@@ -25,7 +25,7 @@
 
 namespace paceline::calibration {
 
-// What explains some of the gap.
+// A part that explains some of the gap.
 struct Explanation {
   std::string part;  // "exposed communication"
   std::string file;
@@ -33,7 +33,7 @@ struct Explanation {
   std::string how;  // "measured less expected"
 };
 
-// What it looks like.
+// A fault that the measurements look like.
 struct Likely {
   std::string what;
   std::string look;
@@ -56,7 +56,7 @@ struct Check {
 
   // The share of the gap that the first explanation explains; 0 where nothing does.
   [[nodiscard]] double explained() const;
-  // What the verdict is about: the iteration, or else the part or size that is farthest behind; nothing where
+  // The verdict is about this: the iteration, or else the part or size that is farthest behind. It is null where
   // only machines were seen.
   [[nodiscard]] const CheckedPart* judged() const;
   // Whether what is judged takes longer than allowed, or machines differ where nothing is judged.

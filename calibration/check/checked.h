@@ -1,4 +1,4 @@
-// What was measured beside what was expected of it.
+// Measurements, each beside its expectation.
 #pragma once
 
 #include <string>
@@ -30,7 +30,6 @@ struct CheckedCollective {
   models::Collective collective = models::Collective::all_reduce;
   int ranks = 2;
   std::vector<CheckedPart> sizes = {};
-  std::vector<Bytes> bytes = {};  // of each
   // With the bandwidth of links times this, the largest size is expected to take what it took.
   double bandwidth = 1;
 

@@ -4,7 +4,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <functional>
 
@@ -74,9 +73,8 @@ CheckedCollective ExpectedCollectives::checked() const {
                             .what = measured_.what,
                             .collective = measured_.collective,
                             .ranks = measured_.ranks};
-  for (const SizeSpread& time : measured_.times) checked.bytes.push_back(time.bytes);
   const std::vector<Figure<Seconds>> expected =
-      times(expectation_.cluster, expectation_.profile, checked.bytes);
+      times(expectation_.cluster, expectation_.profile, sizes());
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const SizeSpread& time = measured_.times[i];
     checked.sizes.push_back(
@@ -103,17 +101,17 @@ CheckedCollective ExpectedCollectives::checked() const {
 }
 
 double ExpectedCollectives::distance(const models::Cluster& cluster) const {
-  std::vector<Bytes> sizes;
-  for (const SizeSpread& time : measured_.times) sizes.push_back(time.bytes);
-  const std::vector<Figure<Seconds>> expected = times(cluster, nullptr, sizes);
+  const std::vector<Figure<Seconds>> expected = times(cluster, nullptr, sizes());
   double sum = 0;
   for (std::size_t i = 0; i < expected.size(); ++i)
     sum += std::pow(std::log(measured_.times[i].median / expected[i].value), 2);
   return std::sqrt(sum / static_cast<double>(expected.size()));
 }
 
-models::Cluster ExpectedCollectives::paced(const CheckedCollective& checked) const {
-  return with_bandwidth(checked.bandwidth);
+std::vector<Bytes> ExpectedCollectives::sizes() const {
+  std::vector<Bytes> all;
+  for (const SizeSpread& time : measured_.times) all.push_back(time.bytes);
+  return all;
 }
 
 Seconds ExpectedCollectives::time(const models::Cluster& cluster, Bytes size) const {

@@ -16,15 +16,15 @@ class ExpectedCollectives {
   [[nodiscard]] CheckedCollective checked() const;
   // The root mean square of the logarithms of measured over expected times, on another cluster.
   [[nodiscard]] double distance(const models::Cluster& cluster) const;
-  // The cluster with links at the pace that was measured. `checked` is of the same.
-  [[nodiscard]] models::Cluster paced(const CheckedCollective& checked) const;
+  // The expected cluster, where the bandwidth of the links that the ranks use is multiplied by the factor.
+  [[nodiscard]] models::Cluster with_bandwidth(double factor) const;
 
  private:
   [[nodiscard]] std::vector<Figure<Seconds>> times(const models::Cluster& cluster,
                                                    const models::Profile* profile,
                                                    const std::vector<Bytes>& sizes) const;
   [[nodiscard]] Seconds time(const models::Cluster& cluster, Bytes size) const;
-  [[nodiscard]] models::Cluster with_bandwidth(double factor) const;
+  [[nodiscard]] std::vector<Bytes> sizes() const;  // that were measured
 
   const Expectation& expectation_;
   const MeasuredCollective& measured_;

@@ -1,4 +1,4 @@
-// What a user has of a job and of a cluster, and what is expected of both.
+// The measurements that a user gives of a job and a cluster, and the expectation that they are held against.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@
 
 namespace paceline::calibration {
 
-// What a user has of a run. Each knows its file.
+// One measurement each, with the file that it was read from.
 struct LoggedRun {
   std::string file;
   ImportedIterations iterations;
@@ -54,7 +54,7 @@ struct Evidence {
   [[nodiscard]] bool has_iterations() const { return !runs.empty() || !traces.empty(); }
 };
 
-// What is expected. Without a job, collectives and machines alone are checked.
+// The expectation. Without a job, only collectives, messages and machines are checked.
 struct Expectation {
   const models::Cluster& cluster;
   const models::Profile* profile = nullptr;  // may be null

@@ -1,4 +1,4 @@
-// What is often wrong with a cluster or with how a job is started on it, as a change of what is expected. A
+// Frequent faults of a cluster, and of how a job is started on it, each as a change of the expectation. A
 // prediction with the change says what it costs, so that a measurement tells which of them it looks like.
 //
 // The list follows what people found in the end when they asked why a cluster was slow: one NIC of several in use,

@@ -79,7 +79,7 @@ struct ImportedThroughput {
   Figure<PerSecond> samples;
 };
 
-// What a training log says of each iteration. What takes less beside it comes first.
+// A quantity that a training log states of each iteration. Those that need fewer facts beside them come first.
 enum class LogQuantity {
   seconds,  // of an iteration
   iterations_per_second,

@@ -227,7 +227,7 @@ class Reader {
     }
   }
 
-  // Whether anything in it is of an iteration.
+  // Whether the text tells how long any iteration took.
   [[nodiscard]] bool has_values() const {
     return !values_.empty() || moments_.size() > to_size(least_values);
   }

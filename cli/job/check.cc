@@ -127,7 +127,7 @@ class EvidenceReader {
   std::optional<models::Collective> collective_;
 };
 
-// What the job runs, which nothing of what was measured says.
+// Throws InputError unless the question names one plan or strategy, which no measurement tells.
 void check_says_what_runs(const Job& job) {
   if (job.networks.size() > 1)
     throw InputError({"--model"}, fmt::format("{} networks", job.networks.size()), "give one");

@@ -29,7 +29,7 @@ struct CheckAnswer {
   std::vector<std::string> remarks;
 };
 
-// What to measure here where there are no files: as `paceline calibrate` does, with the layers of the model
+// The measurements to make here where there are no files: as `paceline calibrate` does, with the layers of the model
 // where CPUs compute it. Throws InputError that names the option.
 [[nodiscard]] CalibrationRequest check_here(const CheckOptions& options);
 

@@ -39,9 +39,9 @@ models::Plan load_planned(const TrainingOptions& options, const models::Network&
   const std::string& file = options.travel.plan;
   models::PlanDocument document = read_plan(file);
   check_plan(document, file, models::work(network), ranks);
-  if (document.plan.layout != models::Layout{} ||
-      !is_trainable(models::strategy(document.plan.strategy)) ||
-      document.plan.uses<models::ShardUse>() == nullptr)
+  const bool is_sharded =
+      document.plan.uses<models::ShardUse>() != nullptr && document.plan.layout == models::Layout{};
+  if (!is_sharded || !is_trainable(models::strategy(document.plan.strategy)))
     refuse_of_other_system(document.plan, file.c_str());
   return std::move(document.plan);
 }

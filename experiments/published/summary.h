@@ -46,8 +46,8 @@ struct Summary {
 struct Sweeps {
   int sweeps = 0;  // of at least three predicted rows each
   int rows = 0;    // of all of them
-  // What is lost by running the layout that is predicted to be the fastest in place of the one that is, as a
-  // share of its time.
+  // The time that is lost where the layout runs that is predicted to be the fastest, as a share of the time of
+  // the fastest one.
   double median_regret = 0;
   double mean_regret = 0;
   double worst_regret = 0;

@@ -11,8 +11,8 @@
 // its streams, and not on the host.
 //
 // A plan of zero1 sums each bucket to parts: a rank gets the sums of its own part of each, which it updates, and
-// gather() then brings the updated parts of all ranks to every rank. What stands in the other parts of the
-// gradients is of no use.
+// gather() then brings the updated parts of all ranks to every rank. The other parts of the
+// gradients are then undefined.
 //
 // Two iterations may be under way: with double buffering (ChainerMN 1.3) the buckets of one travel
 // during forward and backward of the next.
@@ -80,7 +80,7 @@ class GradientExchange {
   // it is one that holds everything.
   [[nodiscard]] bool is_sharded() const;
   [[nodiscard]] std::vector<models::Elements> own() const;
-  // Of a sharded plan: brings each rank's own parts of a flat FP32 array to all ranks, once `when` is done, in
+  // Brings each rank's own parts of a flat FP32 array to all ranks, where the plan is sharded, once `when` is done, in
   // place. Returns when they are there; no iteration is under way. Throws as finish() does.
   void gather(const ArrayView& values, const Token& when);
   // Whether finish() would return at once: all buckets of the oldest iteration are back. An error

@@ -35,7 +35,7 @@ class Optimizer {
   // `threads` share a step where the device is the CPU.
   Optimizer(Device& device, const OptimizerRecipe& recipe, std::vector<ParameterPlace> parameters,
             int threads = 1);
-  // Of these parts of the flat arrays alone, in ascending order: a step leaves all else as it is, and the
+  // Updates only these parts of the flat arrays, in ascending order: a step leaves all else as it is, and the
   // state holds no more. Throws InputError with LARS, which needs the norms of whole parameters.
   Optimizer(Device& device, const OptimizerRecipe& recipe,
             const std::vector<ParameterPlace>& parameters,

@@ -183,7 +183,7 @@ void wait_for_host(const models::NetworkWork& network, Seconds launch, ComputeTi
     pass(network.layers[i], 1 - forward_share, times.layers[i].backward);
 }
 
-// What the host takes to launch a layer of the network.
+// The time in which the host launches a layer of the network.
 Seconds launch_by_host(const ComputeRequest& request, Bound bound) {
   const models::Effects& effects = *request.effects;
   return cost_at(
