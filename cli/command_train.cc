@@ -148,8 +148,8 @@ TrainingJob load(const job::TrainingOptions& options, int ranks, int ranks_here,
       return parse_count(text, 1, 1'000'000'000'000);
     });
   };
-  runtime::Recipe recipe = job::load_recipe(options);
   models::Network network = load_network(options);
+  runtime::Recipe recipe = job::load_recipe(options, network);
   std::unique_ptr<runtime::Dataset> dataset = job::load_dataset(options, network, recipe);
   TrainingJob job{
       .network = std::move(network),
@@ -273,6 +273,7 @@ runtime::StopReason run_rank(const job::TrainingOptions& options, TrainingJob& j
   std::optional<TrainingReport> report;
   if (rank == 0) {
     report.emplace(options.metrics, !options.resume.empty(), options.json);
+    if (job.network.input().is_sequence) report->count_tokens(job.network.input().height);
     report->on_start([&](models::NumberType arithmetic) {
       job.arithmetic = arithmetic;
       job.computed_on = backend->description();

@@ -15,7 +15,8 @@ void add_recipe_options(Command& command, job::TrainingOptions& options) {
       .add_option("--recipe", options.recipe,
                   "How to train: the name of a shipped recipe (paceline show recipes) or a YAML "
                   "file; the options below take the place of what it says")
-      .value(fmt::format("NAME|FILE ({})", runtime::default_recipe));
+      .value(fmt::format("NAME|FILE ({}; {} for text)", runtime::default_recipe,
+                         runtime::default_text_recipe));
   command.add_option("--epochs", options.epochs, "Passes over the training set; may be a fraction")
       .value("N");
   command.add_option("--batch", options.batch, "Samples per rank and iteration").value("N");

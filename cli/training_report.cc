@@ -110,18 +110,22 @@ void TrainingReport::iteration(const runtime::IterationReport& r) {
   steer_terminal(
       "\r\x1b[K" +
       in_one_line(fmt::format(
-          "epoch {} {} {}/{}  loss {:.3f}  accuracy {:.1f}%  {:.0f} images/s  exposed {:.0f}%  "
+          "epoch {} {} {}/{}  loss {:.3f}  accuracy {:.1f}%  {}  exposed {:.0f}%  "
           "{} left",
           r.epoch + 1, bar(static_cast<double>(r.batch + 1) / static_cast<double>(r.batches), 20),
-          r.batch + 1, r.batches, loss_, 100 * accuracy_, images_per_s_, 100 * exposed_,
+          r.batch + 1, r.batches, loss_, 100 * accuracy_, rate_text(), 100 * exposed_,
           clock(rate > 0 ? left / rate : 0))));
   progress_shown_ = true;
 }
 
+std::string TrainingReport::rate_text() const {
+  return fmt::format("{:.0f} {}/s", images_per_s_ * per_sample_, counted_);
+}
+
 std::string TrainingReport::lately() const {
   return first_ ? std::string()
-                : fmt::format("loss {:.3f}, accuracy {:.1f}%, {:.0f} images/s", loss_,
-                              100 * accuracy_, images_per_s_);
+                : fmt::format("loss {:.3f}, accuracy {:.1f}%, {}", loss_, 100 * accuracy_,
+                              rate_text());
 }
 
 void TrainingReport::remark(const std::string& line) {
@@ -134,13 +138,13 @@ void TrainingReport::epoch(const runtime::EpochReport& r) {
   if (metrics_) write(epoch_line(r));
   if (quiet_) return;
   if (!titles_shown_) {
-    print(
-        "epoch  train loss  train acc  test loss  test acc  skipped  images/s  exposed     time\n");
+    print("epoch  train loss  train acc  test loss  test acc  skipped  {}/s  exposed     time\n",
+          counted_);
     titles_shown_ = true;
   }
   print("{:>5}  {:>10.4f}  {:>8.2f}%  {:>9.4f}  {:>7.2f}%  {:>7}  {:>8.0f}  {:>6.1f}%  {:>7}\n",
         r.epoch + 1, r.training_loss, 100 * r.training_accuracy, r.test_loss, 100 * r.test_accuracy,
-        r.skipped, r.images.value(), 100 * share(r.exposed, r.training_time),
+        r.skipped, r.images.value() * per_sample_, 100 * share(r.exposed, r.training_time),
         clock(r.training_time.value()));
   flush_output();
 }

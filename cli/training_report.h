@@ -34,6 +34,11 @@ class TrainingReport final : public runtime::TrainingObserver {
   // is left alone until then.
   using Start = std::function<std::string(models::NumberType arithmetic)>;
   void on_start(Start say) { on_start_ = std::move(say); }
+  // Rates on the screen are of tokens, of which a sample has this many.
+  void count_tokens(std::int64_t of_sample) {
+    counted_ = "tokens";
+    per_sample_ = static_cast<double>(of_sample);
+  }
 
  private:
   struct Close {
@@ -41,6 +46,7 @@ class TrainingReport final : public runtime::TrainingObserver {
   };
   void write(const std::string& line);
   void clear_progress();
+  [[nodiscard]] std::string rate_text() const;
   void open_metrics();
 
   std::string path_;
@@ -53,6 +59,8 @@ class TrainingReport final : public runtime::TrainingObserver {
   bool progress_shown_ = false;
   bool titles_shown_ = false;
   std::chrono::steady_clock::time_point last_progress_ = std::chrono::steady_clock::now();
+  std::string_view counted_ = "images";
+  double per_sample_ = 1;
   double images_per_s_ = 0;  // smoothed
   double loss_ = 0;
   double accuracy_ = 0;

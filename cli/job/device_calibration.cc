@@ -94,7 +94,7 @@ DeviceCalibrationRequest load_device_calibration(const CalibrationOptions& optio
     for (const std::string& model :
          parsing_option("--model", [&] { return comma_list(options.model); })) {
       models::Network network = load_layers(model);
-      parsing_option("--model", [&] { runtime::check_trainable(network); });
+      parsing_option("--model", [&] { runtime::check_trainable_on_gpus(network); });
       for (const models::Network& other : request.networks)
         if (other.name() == network.name())
           throw InputError({"--model"}, fmt::format("{} is there twice", in_quotes(network.name())),

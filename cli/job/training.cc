@@ -12,8 +12,8 @@
 #include "models/base/parse_units.h"
 #include "models/base/to_size.h"
 #include "models/collective/catalogue.h"
-#include "models/network/shape_inference.h"
 #include "models/plan/strategy.h"
+#include "runtime/network/batch.h"
 #include "simulator/planner/threshold_fields.h"
 #include "simulator/question/question_fields.h"
 
@@ -112,9 +112,11 @@ int device_of_rank(const NamedDevice& device, int rank, int devices) {
   return device.index.value_or(rank % devices);
 }
 
-runtime::Recipe load_recipe(const TrainingOptions& options) {
-  const std::string name =
-      options.recipe.empty() ? std::string(runtime::default_recipe) : options.recipe;
+runtime::Recipe load_recipe(const TrainingOptions& options, const models::Network& network) {
+  const std::string name = options.recipe.empty() ? std::string(network.input().is_sequence
+                                                                    ? runtime::default_text_recipe
+                                                                    : runtime::default_recipe)
+                                                  : options.recipe;
   runtime::Recipe recipe =
       names_a_file(name)
           ? runtime::parse_recipe(read_input_file(name), name)
@@ -198,15 +200,10 @@ models::Plan load_plan(const TrainingOptions& options, const models::Network& ne
 std::unique_ptr<runtime::Dataset> load_dataset(const TrainingOptions& options,
                                                const models::Network& network,
                                                const runtime::Recipe& recipe) {
-  const std::vector<models::Shape> shapes = models::infer_shapes(network);
-  const models::Layer& loss = network.layers().back();
-  const models::Shape logits = loss.inputs.front() == models::network_input
-                                   ? network.input()
-                                   : shapes[to_size(loss.inputs.front())];
   return parsing_option("--data", [&] {
     return runtime::open_dataset({.source = options.data,
                                   .sample = network.input(),
-                                  .classes = static_cast<int>(logits.elements()),
+                                  .classes = runtime::count_classes(network),
                                   .seed = recipe.seed});
   });
 }

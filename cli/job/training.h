@@ -48,7 +48,8 @@ struct TrainingOptions {
 };
 
 // The recipe that --recipe names, or the default, with what other options change.
-[[nodiscard]] runtime::Recipe load_recipe(const TrainingOptions& options);
+[[nodiscard]] runtime::Recipe load_recipe(const TrainingOptions& options,
+                                          const models::Network& network);
 
 // "fp32", "mixed (bf16)".
 [[nodiscard]] std::string precision_text(const runtime::Recipe& recipe);

@@ -26,6 +26,8 @@ constexpr std::array all = {
              bert_base},
     ZooEntry{"bert-large", "BERT-large for pretraining, 512 tokens, tied decoder (Devlin 2018)",
              bert_large},
+    ZooEntry{"gpt2-tiny", "GPT-2 of 4 blocks, 64 bytes, fused attention (nanoGPT, for CPUs)",
+             gpt2_tiny},
     ZooEntry{"gpt2-small", "GPT-2 of 12 blocks, 1024 tokens, tied decoder (Radford 2019)",
              gpt2_small},
     ZooEntry{"gpt2-medium", "GPT-2 of 24 blocks, 1024 tokens, tied decoder (Radford 2019)",

@@ -119,6 +119,19 @@ class CpuUpdate {
     const float* g = gradients_ + block.offset;
     float* v = momentum_ + block.offset;
     const float decay = table_.tensors()[block.tensor].decay;
+    if (rule_.adam) {
+      const auto shrink = static_cast<float>(1 - rule_.learning_rate * static_cast<double>(decay));
+      adam_step({.gradient_factor = rule_.gradient_factor,
+                 .decay = rule_.decoupled_decay ? 0 : decay,
+                 .shrink = rule_.decoupled_decay ? shrink : 1,
+                 .mean_decay = rule_.momentum,
+                 .square_decay = rule_.square_decay,
+                 .rate = rule_.adam_rate,
+                 .root_correction = rule_.root_correction,
+                 .epsilon = rule_.adam_epsilon},
+                w, g, v, mean_square_ + block.offset, block.elements);
+      return;
+    }
     if (!rule_.rmsprop) {
       sgd_step({.gradient_factor = rule_.gradient_factor,
                 .decay = decay,

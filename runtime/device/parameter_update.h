@@ -73,6 +73,12 @@ struct UpdateRule {
   float rmsprop_rate = 0;  // with it: RMSprop's rate times its share
   float square_decay = 0;
   float rmsprop_epsilon = 0;
+  bool adam =
+      false;  // Adam in place of momentum SGD; `momentum` is the decay of its means. On CPUs only.
+  float adam_rate = 0;
+  float adam_epsilon = 0;
+  float root_correction = 1;
+  bool decoupled_decay = false;
 };
 
 }  // namespace paceline::runtime

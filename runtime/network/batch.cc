@@ -9,10 +9,21 @@
 
 namespace paceline::runtime {
 
-int count_classes(const models::Network& network) {
+namespace {
+
+models::Shape logits_shape(const models::Network& network) {
   const int logits = network.layers().back().inputs.front();
-  if (logits == models::network_input) return static_cast<int>(network.input().channels);
-  return static_cast<int>(models::infer_shapes(network)[to_size(logits)].channels);
+  if (logits == models::network_input) return network.input();
+  return models::infer_shapes(network)[to_size(logits)];
+}
+
+}  // namespace
+
+int count_classes(const models::Network& network) {
+  return static_cast<int>(logits_shape(network).channels);
+}
+int count_labels(const models::Network& network) {
+  return static_cast<int>(logits_shape(network).height);
 }
 
 void check_options(const TrainableNetworkOptions& options) {
@@ -24,8 +35,8 @@ void check_options(const TrainableNetworkOptions& options) {
 
 void check_batch(const NetworkTraits& traits, std::size_t input_elements,
                  std::span<const float> images, std::span<const std::int32_t> labels) {
-  PACELINE_ASSERT(images.size() == labels.size() * input_elements,
-                  "there are as many images as labels");
+  PACELINE_ASSERT(images.size() * to_size(traits.labels) == labels.size() * input_elements,
+                  "each sample has its labels");
   for (const std::int32_t label : labels) {
     if (label < 0 || label >= traits.classes)
       throw InputError("label " + std::to_string(label) + " in a network of " +
@@ -34,8 +45,9 @@ void check_batch(const NetworkTraits& traits, std::size_t input_elements,
   }
 }
 
-void check_samples(const NetworkTraits& traits, std::size_t samples, Pass pass) {
+void check_samples(const NetworkTraits& traits, std::size_t labels, Pass pass) {
   const auto batch = to_size(traits.batch);
+  const std::size_t samples = labels / to_size(traits.labels);
   PACELINE_ASSERT(pass == Pass::training ? samples == batch : samples >= 1 && samples <= batch,
                   "a training pass has a whole batch, an evaluation 1 to a batch");
 }

@@ -1,31 +1,84 @@
 // Tests: tests/runtime/network_test.cc.
 #include <algorithm>
+#include <string>
 
 #include "models/base/error.h"
 #include "runtime/network/computed_kinds.h"
 #include "runtime/network/trainable_network.h"
 
 namespace paceline::runtime {
+namespace {
+
+// What of a layer is not trained yet; empty where all of it is.
+std::string missing(const models::Attention& attention) {
+  if (attention.sliding_window > 0) return "has a sliding window";
+  if (attention.window > 0) return "has windows";
+  if (attention.learned_scale) return "learns the scale of its scores";
+  if (attention.value_features > 0) return "has a latent vector";
+  if (attention.head_norms) return "normalises its heads";
+  return {};
+}
+std::string missing(const models::LayerNorm& norm) {
+  return norm.bias ? "" : "has no bias, as a root mean square norm";
+}
+std::string missing(const models::Embedding& embedding) {
+  return embedding.of == models::Embedding::Of::segments ? "is of segments" : "";
+}
+template <class Kind>
+std::string missing(const Kind& /*kind*/) {
+  return {};
+}
+std::string missing(const models::Layer& layer) {
+  const auto* const attention = std::get_if<models::Attention>(&layer.kind);
+  if (attention != nullptr && layer.inputs.size() != 1 && layer.inputs.size() != 3)
+    return "has a bias of its scores";
+  return std::visit([](const auto& kind) { return missing(kind); }, layer.kind);
+}
+
+// Refuses the first layer for which `holds` is false.
+template <class Holds>
+void check_kinds(const models::Network& network, Holds holds, const std::string& problem,
+                 const std::string& remedy) {
+  const auto found = std::ranges::find_if_not(network.layers(), holds);
+  if (found == network.layers().end()) return;
+  throw InputError("layer '" + found->name + "' is of kind " +
+                       std::string(models::name(found->kind)) + ", which is " + problem,
+                   remedy);
+}
+
+// An embedding of tokens reads the network's input, which nobody else reads but for its length: tokens are counts
+// that no other layer computes with.
+void check_tokens(const models::Network& network) {
+  for (const models::Layer& layer : network.layers()) {
+    const auto* const embedding = std::get_if<models::Embedding>(&layer.kind);
+    if (embedding != nullptr && embedding->of == models::Embedding::Of::positions) continue;
+    const bool reads_input =
+        std::ranges::find(layer.inputs, models::network_input) != layer.inputs.end();
+    if (embedding != nullptr && !reads_input)
+      throw InputError("layer '" + layer.name + "' embeds what another layer computes",
+                       "let an embedding of tokens read the network's input");
+    if (embedding == nullptr && reads_input && network.input().is_sequence)
+      throw InputError("layer '" + layer.name + "' reads the tokens of the network's input",
+                       "let an embedding read them");
+  }
+}
+
+}  // namespace
 
 void check_trainable(const models::Network& network) {
+  constexpr const char* others = "predict, scale and replay take such networks";
   const auto& layers = network.layers();
-  const auto computes = [](const models::Layer& layer) {
-    return std::visit([](const auto& kind) { return is_computed<std::decay_t<decltype(kind)>>; },
-                      layer.kind);
-  };
-  const auto unknown = std::find_if_not(layers.begin(), layers.end(), computes);
-  if (unknown != layers.end())
-    throw InputError("layer '" + unknown->name + "' is of kind " +
-                         std::string(models::name(unknown->kind)) + ", which is not trained yet",
-                     "predict, scale and replay take such networks");
-  const auto windowed = std::ranges::find_if(layers, [](const models::Layer& layer) {
-    const auto* const attention = std::get_if<models::Attention>(&layer.kind);
-    return attention != nullptr && attention->sliding_window > 0;
-  });
-  if (windowed != layers.end())
-    throw InputError(
-        "layer '" + windowed->name + "' has a sliding window, which is not trained yet",
-        "predict, scale and replay take such networks");
+  check_kinds(
+      network,
+      [](const models::Layer& layer) {
+        return std::visit(
+            [](const auto& kind) { return is_computed<std::decay_t<decltype(kind)>>; }, layer.kind);
+      },
+      "not trained yet", others);
+  for (const models::Layer& layer : layers)
+    if (const std::string what = missing(layer); !what.empty())
+      throw InputError("layer '" + layer.name + "' " + what + ", which is not trained yet", others);
+  check_tokens(network);
   const auto is_loss = [](const models::Layer& layer) {
     return std::holds_alternative<models::SoftmaxCrossEntropy>(layer.kind);
   };
@@ -37,6 +90,18 @@ void check_trainable(const models::Network& network) {
   if (loss != layers.end() - 1)
     throw InputError("layer '" + loss->name + "' is a loss and not the last layer",
                      "end the network there: training takes one loss");
+}
+
+void check_trainable_on_gpus(const models::Network& network) {
+  check_trainable(network);
+  check_kinds(
+      network,
+      [](const models::Layer& layer) {
+        return std::visit(
+            [](const auto& kind) { return is_computed_on_gpus<std::decay_t<decltype(kind)>>; },
+            layer.kind);
+      },
+      "trained on CPUs only yet", "leave --device out, or choose a network of images");
 }
 
 }  // namespace paceline::runtime

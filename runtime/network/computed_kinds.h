@@ -1,4 +1,5 @@
-// Which kinds of layers runtime/network computes. The others are predicted, and not trained yet.
+// Which kinds of layers runtime/network computes, and which of them on GPUs, too. The others are predicted, and not
+// trained yet.
 #pragma once
 
 #include <type_traits>
@@ -12,11 +13,15 @@ inline constexpr bool is_one_of = (std::is_same_v<Kind, Kinds> || ...);
 
 template <class Kind>
 inline constexpr bool is_computed =
-    !is_one_of<Kind, models::Embedding, models::Linear, models::TiedLinear, models::LayerNorm,
-               models::Gelu, models::Tanh, models::Attention, models::SelectTokens,
-               models::FirstToken, models::StochasticDepth, models::Multiply, models::Scale,
-               models::Rearrange, models::Slice, models::Pad, models::ClassToken,
-               models::RelativePositionBias, models::MeanToken, models::Silu, models::RouteTokens,
-               models::ExpertLinear, models::CombineTokens>;
+    !is_one_of<Kind, models::Tanh, models::SelectTokens, models::FirstToken,
+               models::StochasticDepth, models::Multiply, models::Scale, models::Rearrange,
+               models::Slice, models::Pad, models::ClassToken, models::RelativePositionBias,
+               models::MeanToken, models::Silu, models::RouteTokens, models::ExpertLinear,
+               models::CombineTokens>;
+
+template <class Kind>
+inline constexpr bool is_computed_on_gpus =
+    is_computed<Kind> && !is_one_of<Kind, models::Embedding, models::Linear, models::TiedLinear,
+                                    models::LayerNorm, models::Gelu, models::Attention>;
 
 }  // namespace paceline::runtime

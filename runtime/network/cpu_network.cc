@@ -61,8 +61,9 @@ class CpuNetwork::Implementation {
     compile(network);
     stream_ = dnnl::stream(compiled_.engine);
     traits_.classes = count_classes(network);
+    traits_.labels = count_labels(network);
     input_elements_ = to_size(network.input().elements());
-    labels_.reserve(batch());
+    labels_.reserve(batch() * to_size(traits_.labels));
   }
 
   [[nodiscard]] std::size_t batch() const { return to_size(options_.batch); }

@@ -3,11 +3,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "models/base/to_size.h"
 
 namespace paceline::runtime {
 namespace {
+
+// Logits from which several threads are faster than one.
+constexpr std::size_t least_parallel = 1 << 14;
 
 double exponential(float logit, float largest) {
   return std::exp(static_cast<double>(logit) - static_cast<double>(largest));
@@ -33,16 +37,24 @@ std::size_t rank(std::span<const float> logits, std::size_t label) {
 
 PassOutcome softmax_cross_entropy(std::span<const float> logits, std::size_t classes,
                                   std::span<const std::int32_t> labels) {
+  std::vector<double> losses(labels.size());
+  std::vector<std::size_t> before(labels.size());
+  const auto count = static_cast<std::ptrdiff_t>(labels.size());
+#pragma omp parallel for schedule(static) if (labels.size() * classes > least_parallel)
+  for (std::ptrdiff_t row = 0; row < count; ++row) {
+    const auto i = to_size(row);
+    const std::span<const float> of_label = logits.subspan(i * classes, classes);
+    const auto label = to_size(labels[i]);
+    const float largest = *std::max_element(of_label.begin(), of_label.end());
+    losses[i] = std::log(sum_of_exponentials(of_label, largest)) +
+                (static_cast<double>(largest) - static_cast<double>(of_label[label]));
+    before[i] = rank(of_label, label);
+  }
   PassOutcome outcome;
   for (std::size_t i = 0; i < labels.size(); ++i) {
-    const std::span<const float> of_sample = logits.subspan(i * classes, classes);
-    const auto label = to_size(labels[i]);
-    const float largest = *std::max_element(of_sample.begin(), of_sample.end());
-    outcome.loss += std::log(sum_of_exponentials(of_sample, largest)) +
-                    (static_cast<double>(largest) - static_cast<double>(of_sample[label]));
-    const std::size_t before = rank(of_sample, label);
-    outcome.correct += before < 1 ? 1 : 0;
-    outcome.correct_5 += before < std::min<std::size_t>(5, classes) ? 1 : 0;
+    outcome.loss += losses[i];
+    outcome.correct += before[i] < 1 ? 1 : 0;
+    outcome.correct_5 += before[i] < std::min<std::size_t>(5, classes) ? 1 : 0;
   }
   outcome.loss /= static_cast<double>(labels.size());
   return outcome;
@@ -52,13 +64,16 @@ void softmax_cross_entropy_gradient(std::span<const float> logits, std::size_t c
                                     std::span<const std::int32_t> labels, float scale,
                                     std::span<float> gradient) {
   const double factor = static_cast<double>(scale) / static_cast<double>(labels.size());
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    const std::span<const float> of_sample = logits.subspan(i * classes, classes);
+  const auto count = static_cast<std::ptrdiff_t>(labels.size());
+#pragma omp parallel for schedule(static) if (labels.size() * classes > least_parallel)
+  for (std::ptrdiff_t row = 0; row < count; ++row) {
+    const auto i = to_size(row);
+    const std::span<const float> of_label = logits.subspan(i * classes, classes);
     const auto label = to_size(labels[i]);
-    const float largest = *std::max_element(of_sample.begin(), of_sample.end());
-    const double sum = sum_of_exponentials(of_sample, largest);
+    const float largest = *std::max_element(of_label.begin(), of_label.end());
+    const double sum = sum_of_exponentials(of_label, largest);
     for (std::size_t c = 0; c < classes; ++c) {
-      const double softmax = exponential(of_sample[c], largest) / sum;
+      const double softmax = exponential(of_label[c], largest) / sum;
       gradient[i * classes + c] = static_cast<float>(factor * (softmax - (c == label ? 1.0 : 0.0)));
     }
   }

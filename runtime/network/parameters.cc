@@ -49,6 +49,28 @@ std::vector<bool> last_norms_of_blocks(const models::Network& network) {
   return result;
 }
 
+bool is_of_sequences(const models::LayerKind& kind) {
+  return std::holds_alternative<models::Embedding>(kind) ||
+         std::holds_alternative<models::Linear>(kind) ||
+         std::holds_alternative<models::TiedLinear>(kind);
+}
+
+// The linear layers whose output an add reads, by itself or behind a dropout: the ends of residual branches.
+std::vector<bool> linear_ends_of_branches(const models::Network& network) {
+  const auto& layers = network.layers();
+  std::vector<bool> result(layers.size(), false);
+  for (const models::Layer& layer : layers) {
+    if (!std::holds_alternative<models::Add>(layer.kind)) continue;
+    for (int input : layer.inputs) {
+      if (input >= 0 && std::holds_alternative<models::Dropout>(layers[to_size(input)].kind))
+        input = layers[to_size(input)].inputs.front();
+      if (input >= 0 && std::holds_alternative<models::Linear>(layers[to_size(input)].kind))
+        result[to_size(input)] = true;
+    }
+  }
+  return result;
+}
+
 // The product of all dimensions but the first, which counts the outputs.
 std::int64_t elements_of_each_output(const std::vector<std::int64_t>& shape) {
   std::int64_t product = 1;
@@ -104,6 +126,10 @@ std::vector<float> initial_weights(const models::Network& network, const Initial
   const std::vector<bool> ends_block = last_norms_of_blocks(network);
   const auto elements = places.empty() ? 0 : places.back().offset + places.back().elements;
   std::vector<float> weights(to_size(elements), 0.0F);
+  const std::vector<bool> ends_branch = linear_ends_of_branches(network);
+  constexpr double deviation = 0.02;  // of layers of sequences
+  const double of_ends =
+      deviation / std::sqrt(static_cast<double>(std::ranges::count(ends_branch, true)));
   Random random(how.seed);
   double bound_of_fan_in = 0;  // of the fully connected layer at hand
   // Layers are taken in the order of declaration, so that a weight comes before its bias.
@@ -117,6 +143,9 @@ std::vector<float> initial_weights(const models::Network& network, const Initial
     } else if (place->role == ParameterRole::weight && convolves) {
       const std::int64_t fan_out = place->shape[0] * place->shape[2] * place->shape[3];
       draw_normal(values, std::sqrt(2.0 / static_cast<double>(fan_out)), random);
+    } else if (is_of_sequences(network.layers()[layer].kind)) {
+      if (place->role == ParameterRole::weight)
+        draw_normal(values, ends_branch[layer] ? of_ends : deviation, random);
     } else if (place->role == ParameterRole::weight) {
       bound_of_fan_in = 1 / std::sqrt(static_cast<double>(elements_of_each_output(place->shape)));
       draw_uniform(values, bound_of_fan_in, random);

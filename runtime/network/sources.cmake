@@ -4,11 +4,15 @@ set(network_sources
   network/dropout.cc
   network/loss.cc
   network/memory_plan.cc
+  network/onednn/attention.cc
+  network/onednn/attention_kernel.cc
   network/onednn/compiler.cc
   network/onednn/compiler_backward.cc
   network/onednn/convolution.cc
   network/onednn/elementwise.cc
+  network/onednn/embedding.cc
   network/onednn/instructions.cc
+  network/onednn/linear.cc
   network/onednn/loss.cc
   network/onednn/normalization.cc
   network/onednn/pool.cc

@@ -45,7 +45,9 @@ struct ParameterPlace {
     std::span<const models::Gradient> gradients);
 
 // He normal for convolutions (fan out, as torchvision) and for fully connected layers uniform as
-// PyTorch's (1 / sqrt(fan in)); biases of fully connected layers likewise; gamma 1, beta 0. The
+// PyTorch's (1 / sqrt(fan in)); biases of fully connected layers likewise; gamma 1, beta 0. Embeddings and linear
+// layers of sequences are normal of deviation 0.02 with biases 0, and those that an add reads, by themselves or behind
+// a dropout, of 0.02 / sqrt(n) for n of them (Radford 2019, 2.3). The
 // last gamma of a residual block may start at 0 (Goyal 5.1): that of the deepest batch norm which
 // an add reads. Biases of convolutions start at 0. A function of network and seed only.
 struct InitialWeights {
@@ -58,6 +60,8 @@ struct InitialWeights {
 // Throws InputError that names a layer, unless the network is one that computes: its kinds of
 // layers are in computed_kinds.h, and it ends in its only loss.
 void check_trainable(const models::Network& network);
+// The same, and each kind of layer is one that GPUs compute, too.
+void check_trainable_on_gpus(const models::Network& network);
 
 enum class Pass { training, evaluation };
 
@@ -79,9 +83,9 @@ struct TrainableNetworkOptions {
 
 // What a pass over a batch gave.
 struct PassOutcome {
-  double loss = 0;             // mean over the samples
-  std::int64_t correct = 0;    // samples whose largest logit is the label's
-  std::int64_t correct_5 = 0;  // samples whose label is among the five largest logits
+  double loss = 0;             // mean over the labels
+  std::int64_t correct = 0;    // labels whose logit is the largest
+  std::int64_t correct_5 = 0;  // labels that are among the five largest logits
 };
 
 // Is told of each layer's work, for the timeline. `layer` is an index into Network::layers().
@@ -95,6 +99,8 @@ class LayerObserver {
 // What does not change in the life of a network.
 struct NetworkTraits {
   int batch = 1;
+  int labels =
+      1;  // of a sample: each element of a sequence has one where the loss reads a sequence
   int classes = 0;
   // The type that layers compute in: the storage type, or FP32.
   models::NumberType arithmetic = models::NumberType::fp32;
@@ -146,8 +152,8 @@ class TrainableNetwork {
   // Passes that are started from here on read the working copies when `written` is done.
   virtual void use_working_copies(const Token& /*written*/) {}
 
-  // images: batch() x channels x height x width in FP32, NCHW; labels: 0 .. classes() - 1. In an
-  // evaluation there may be fewer than batch() samples. `seed` draws the dropout masks. A training
+  // images: batch() x channels x height x width in FP32, NCHW, or the tokens of batch() sequences; labels:
+  // 0 .. classes() - 1, traits().labels of each sample. In an evaluation there may be fewer than batch() samples. `seed` draws the dropout masks. A training
   // pass updates the running statistics and keeps what backward needs, until the next pass. Throws
   // InputError for a label out of range.
   virtual PassOutcome forward(std::span<const float> images, std::span<const std::int32_t> labels,
@@ -190,7 +196,7 @@ class TrainableNetwork {
   // was asked for is not done, and why. Empty where there is nothing.
   [[nodiscard]] virtual std::string take_remark() { return {}; }
 
-  // The logits of the last training forward pass, for tests: batch() x classes().
+  // The logits of the last training forward pass, for tests: batch() x traits().labels x classes().
   [[nodiscard]] virtual std::vector<float> logits() const = 0;
 
   // `observer` may be null. It must outlive its use.

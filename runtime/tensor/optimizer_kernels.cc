@@ -51,6 +51,22 @@ template <bool nesterov>
   }
 }
 
+[[gnu::always_inline]] inline void adam_body(const AdamStep& step, float* __restrict weights,
+                                             const float* __restrict gradients,
+                                             float* __restrict mean, float* __restrict mean_square,
+                                             std::size_t count) {
+  const AdamStep s = step;
+  for (std::size_t i = 0; i < count; ++i) {
+    const float w = weights[i];
+    const float g = gradients[i] * s.gradient_factor + s.decay * w;
+    const float m = s.mean_decay * mean[i] + (1 - s.mean_decay) * g;
+    const float square = s.square_decay * mean_square[i] + (1 - s.square_decay) * (g * g);
+    mean[i] = m;
+    mean_square[i] = square;
+    weights[i] = s.shrink * w - s.rate * (m / (std::sqrt(square) * s.root_correction + s.epsilon));
+  }
+}
+
 // A square of an FP32 is exact in double, so that contraction could not change the sums.
 [[gnu::always_inline]] inline SquareSums square_sums_body(const float* __restrict weights,
                                                           const float* __restrict gradients,
@@ -92,6 +108,10 @@ PACELINE_AVX2 void rmsprop_avx2(const RmspropStep& step, float* weights, const f
                                 float* momentum, float* mean_square, std::size_t count) {
   rmsprop_body(step, weights, gradients, momentum, mean_square, count);
 }
+PACELINE_AVX2 void adam_avx2(const AdamStep& step, float* weights, const float* gradients,
+                             float* mean, float* mean_square, std::size_t count) {
+  adam_body(step, weights, gradients, mean, mean_square, count);
+}
 PACELINE_AVX2 SquareSums square_sums_avx2(const float* weights, const float* gradients,
                                           std::size_t count) {
   return square_sums_body(weights, gradients, count);
@@ -125,6 +145,12 @@ void rmsprop_step(const RmspropStep& step, float* weights, const float* gradient
                   float* mean_square, std::size_t count) {
   if (has_avx2()) return rmsprop_avx2(step, weights, gradients, momentum, mean_square, count);
   rmsprop_body(step, weights, gradients, momentum, mean_square, count);
+}
+
+void adam_step(const AdamStep& step, float* weights, const float* gradients, float* mean,
+               float* mean_square, std::size_t count) {
+  if (has_avx2()) return adam_avx2(step, weights, gradients, mean, mean_square, count);
+  adam_body(step, weights, gradients, mean, mean_square, count);
 }
 
 SquareSums square_sums(const float* weights, const float* gradients, std::size_t count) {

@@ -37,6 +37,22 @@ struct RmspropStep {
 void rmsprop_step(const RmspropStep& step, float* weights, const float* gradients, float* momentum,
                   float* mean_square, std::size_t count);
 
+struct AdamStep {
+  float gradient_factor = 1;
+  float decay = 0;   // of the weights, as a part of their gradients
+  float shrink = 1;  // of the weights, before the step (decoupled decay)
+  float mean_decay = 0;
+  float square_decay = 0;
+  float rate = 0;             // over the bias of the means
+  float root_correction = 1;  // 1 over the root of the bias of the mean squares
+  float epsilon = 0;
+};
+
+// g as above; m = mean_decay m + (1 - mean_decay) g; s = square_decay s + (1 - square_decay) g^2;
+// w = shrink w - rate m / (root_correction sqrt(s) + epsilon).
+void adam_step(const AdamStep& step, float* weights, const float* gradients, float* mean,
+               float* mean_square, std::size_t count);
+
 // The sums of the squares of two arrays, in double: sixteen sums side by side, added in a fixed
 // order.
 struct SquareSums {

@@ -13,7 +13,7 @@ using Floats = std::array<float, stored_sums_floats>;
 }  // namespace
 
 Floats stored(const EpochSums& sums) {
-  return std::bit_cast<Floats>(Numbers{sums.loss, sums.correct, sums.samples, sums.exposed.value(),
+  return std::bit_cast<Floats>(Numbers{sums.loss, sums.correct, sums.labels, sums.exposed.value(),
                                        sums.input.value(), sums.time.value()});
 }
 
@@ -23,7 +23,7 @@ EpochSums sums_of(std::span<const float, stored_sums_floats> stored) {
   const auto numbers = std::bit_cast<Numbers>(floats);
   return {.loss = numbers[0],
           .correct = numbers[1],
-          .samples = numbers[2],
+          .labels = numbers[2],
           .exposed = Seconds{numbers[3]},
           .input = Seconds{numbers[4]},
           .time = Seconds{numbers[5]}};

@@ -11,9 +11,9 @@ namespace paceline::runtime {
 
 // Since the start of the epoch, over all runs.
 struct EpochSums {
-  double loss = 0;  // of samples
+  double loss = 0;  // of labels
   double correct = 0;
-  double samples = 0;
+  double labels = 0;
   Seconds exposed;
   Seconds input;
   Seconds time;  // of the iterations before the last start or resume

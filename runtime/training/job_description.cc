@@ -41,10 +41,23 @@ const char* with(bool flag, const char* text) {
   return flag ? text : "";
 }
 
+constexpr std::string_view optimizer_name(OptimizerKind kind) {
+  switch (kind) {
+    case OptimizerKind::momentum_sgd:
+      return "momentum SGD";
+    case OptimizerKind::rmsprop_warm_up:
+      return "RMSprop warm-up";
+    case OptimizerKind::adam:
+      return "Adam";
+    case OptimizerKind::adamw:
+      return "AdamW";
+  }
+  return {};
+}
+
 std::string optimizer_lines(const OptimizerRecipe& o) {
   std::string text = fmt::format(
-      "optimizer: {}, momentum {}{}{}\nweight decay: {}{}{}\n",
-      o.kind == OptimizerKind::momentum_sgd ? "momentum SGD" : "RMSprop warm-up", o.momentum,
+      "optimizer: {}, momentum {}{}{}\nweight decay: {}{}{}\n", optimizer_name(o.kind), o.momentum,
       with(o.nesterov, ", Nesterov"), with(o.momentum_correction, ", corrected"), o.weight_decay,
       with(o.decay_bias, ", of biases too"), with(o.decay_batch_norm, ", of gamma and beta too"));
   text += o.lars.enabled ? fmt::format("LARS: trust {}, epsilon {}{}{}\n", o.lars.trust_coefficient,
@@ -55,6 +68,9 @@ std::string optimizer_lines(const OptimizerRecipe& o) {
     text += fmt::format("RMSprop: centre {}, period {}, rate {}, decay {}, epsilon {}\n",
                         o.rmsprop_centre_epoch, o.rmsprop_period_epochs, o.rmsprop_rate,
                         o.rmsprop_decay, o.rmsprop_epsilon);
+  if (o.is_adam())
+    text += fmt::format("mean squares: decay {}, epsilon {}\n", o.square_decay, o.adam_epsilon);
+  if (o.clip_norm > 0) text += fmt::format("clipped to a norm of {}\n", o.clip_norm);
   return text;
 }
 
@@ -73,6 +89,8 @@ std::string decay_line(const LearningRateRecipe& r) {
     case DecayKind::smooth_exponential:
       return fmt::format("rate decay: by {} every {} epochs\n", r.exponential_factor,
                          r.exponential_epochs);
+    case DecayKind::cosine:
+      return fmt::format("rate decay: cosine to {}\n", r.cosine_to);
   }
   return {};
 }

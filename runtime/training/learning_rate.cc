@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "models/base/error.h"
 
@@ -35,6 +36,11 @@ double decay_at(const Recipe& recipe, double epoch) {
       return std::pow(std::max(0.0, 1 - since_warm_up / length), rate.polynomial_power);
     case DecayKind::smooth_exponential:
       return std::pow(rate.exponential_factor, std::floor(since_warm_up / rate.exponential_epochs));
+    case DecayKind::cosine: {
+      if (length <= 0) return 1;
+      const double share = std::min(1.0, since_warm_up / length);
+      return rate.cosine_to + (1 - rate.cosine_to) * (1 + std::cos(std::numbers::pi * share)) / 2;
+    }
   }
   return 1;
 }

@@ -30,6 +30,7 @@ struct Phase {
 //   decay     t >= w: target times
 //             step         the factors of all steps up to t
 //             polynomial   (1 - (t - w) / (T - w)) ^ power
+//             cosine       to + (1 - to) (1 + cos(pi (t - w) / (T - w))) / 2 (Loshchilov 2016)
 //             exponential  factor ^ floor((t - w) / epochs). PAISoar 3.2 describes it in words: it
 //                          rises smoothly from a small rate to the target, then "decays once every
 //                          few epochs". The straight line and the stairs are our reading.

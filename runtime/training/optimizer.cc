@@ -8,6 +8,7 @@
 #include "models/base/error.h"
 #include "models/base/to_size.h"
 #include "runtime/device/cpu_device.h"
+#include "runtime/tensor/optimizer_kernels.h"
 
 namespace paceline::runtime {
 namespace {
@@ -36,6 +37,9 @@ Optimizer::Optimizer(Device& device, const OptimizerRecipe& recipe,
                      const std::vector<ParameterPlace>& parameters,
                      const std::vector<models::Elements>& parts, int threads)
     : recipe_(recipe), elements_(to_size(elements_of(parameters))) {
+  if ((recipe_.is_adam() || recipe_.clip_norm > 0) && device.fastest() != MemoryKind::host)
+    throw InputError("Adam and clip_norm are computed on CPUs only yet",
+                     "leave --device out, or choose a recipe of momentum SGD");
   const bool is_whole = parts.size() == 1 && parts.front().size == elements_of(parameters);
   if (recipe_.lars.enabled && !is_whole)
     throw InputError("LARS needs the norms of whole layers, and a rank has parts of them",
@@ -65,7 +69,7 @@ Optimizer::Optimizer(Device& device, const OptimizerRecipe& recipe,
     return memory;
   };
   momentum_ = zeros();
-  if (recipe_.kind == OptimizerKind::rmsprop_warm_up) mean_square_ = zeros();
+  if (recipe_.kind != OptimizerKind::momentum_sgd) mean_square_ = zeros();
   wait_for(stream_->record(), device_patience, "set up the optimizer");
 }
 
@@ -94,6 +98,29 @@ float Optimizer::momentum_factor(double learning_rate) {
   return factor;
 }
 
+void Optimizer::set_rule_of_adam(double learning_rate, UpdateRule& rule) {
+  steps_ += 1;
+  const auto step = static_cast<double>(steps_);
+  rule.adam = true;
+  rule.adam_rate = static_cast<float>(learning_rate / (1 - std::pow(recipe_.momentum, step)));
+  rule.square_decay = static_cast<float>(recipe_.square_decay);
+  rule.root_correction =
+      static_cast<float>(1 / std::sqrt(1 - std::pow(recipe_.square_decay, step)));
+  rule.adam_epsilon = static_cast<float>(recipe_.adam_epsilon);
+  rule.decoupled_decay = recipe_.kind == OptimizerKind::adamw;
+}
+
+double Optimizer::square_sum(const ConstArrayView& gradients) const {
+  const std::span<const float> values = host_floats(gradients);
+  double sum = 0;
+  for (const Part& part : parts_)
+    for (const UpdatedTensor& tensor : part.table.tensors()) {
+      const float* const first = values.data() + part.place.begin + tensor.offset;
+      sum += square_sums(first, first, tensor.elements).gradients;
+    }
+  return sum;
+}
+
 void Optimizer::step(Stream& stream, const ArrayView& weights, const ConstArrayView& gradients,
                      float gradient_factor, double learning_rate, double epoch,
                      const WorkingCopies* copies) {
@@ -114,6 +141,7 @@ void Optimizer::step(Stream& stream, const ArrayView& weights, const ConstArrayV
     rule.square_decay = static_cast<float>(recipe_.rmsprop_decay);
     rule.rmsprop_epsilon = static_cast<float>(recipe_.rmsprop_epsilon);
   }
+  if (recipe_.is_adam()) set_rule_of_adam(learning_rate, rule);
   for (const Part& part : parts_) {
     const auto size = to_size(part.place.size);
     const auto begin = to_size(part.place.begin);
@@ -140,6 +168,8 @@ void Optimizer::step(std::span<float> weights, std::span<const float> gradients,
 std::vector<Optimizer::State> Optimizer::state() {
   std::vector<State> all = {{"momentum", momentum_.array(NumberType::fp32)}};
   if (mean_square_.size() > 0) all.push_back({"mean_square", mean_square_.array(NumberType::fp32)});
+  if (recipe_.is_adam())
+    all.push_back({"steps", view_of(std::span(&steps_, 1)), /*is_of_elements=*/false});
   if (recipe_.momentum_correction)
     all.push_back({"learning_rate", view_of(std::span(&last_rate_, 1)), /*is_of_elements=*/false});
   return all;

@@ -3,7 +3,7 @@
 // what a recipe says of a step is decided here.
 //
 // Cost on the CPU: one fused pass over the arrays, bound by memory: 20 bytes an element (weights
-// and momentum are read and written, gradients read), 28 with RMSprop (mean squares, too). LARS
+// and momentum are read and written, gradients read), 28 with RMSprop and Adam (mean squares, too). LARS
 // first reads weights and gradients for their norms, one parameter after the other, so that they
 // are still in the cache when they are updated; a parameter larger than the cache costs 28.
 #pragma once
@@ -36,7 +36,8 @@ class Optimizer {
   Optimizer(Device& device, const OptimizerRecipe& recipe, std::vector<ParameterPlace> parameters,
             int threads = 1);
   // Updates only these parts of the flat arrays, in ascending order: a step leaves all else as it is, and the
-  // state holds no more. Throws InputError with LARS, which needs the norms of whole parameters.
+  // state holds no more. Throws InputError with LARS, which needs the norms of whole parameters; all constructors
+  // throw it for Adam and clip_norm on a GPU, which has no kernels for them yet.
   Optimizer(Device& device, const OptimizerRecipe& recipe,
             const std::vector<ParameterPlace>& parameters,
             const std::vector<models::Elements>& parts, int threads);
@@ -58,6 +59,10 @@ class Optimizer {
   //         A step of rate 0 adds nothing to v.
   //   RMSprop warm-up: m = d m + (1 - d) g^2, share = sgd_share(epoch),
   //         v = momentum v + (rate share + rmsprop rate (1 - share) / (sqrt(m) + epsilon)) g
+  //   Adam (Kingma 2014, algorithm 1), for step t from 1, with momentum as beta1:
+  //         m = beta1 m + (1 - beta1) g;  s = beta2 s + (1 - beta2) g^2
+  //         w = w - rate (m / (1 - beta1^t)) / (sqrt(s / (1 - beta2^t)) + epsilon)
+  //   AdamW (Loshchilov 2017, algorithm 2), as PyTorch's: g is without decay, and w = (1 - rate decay) w before.
   // Where `copies` is not null, the new weights go there, too; they are copies of the parameters, and
   // outlive the step. An optimizer of parts has none. `gradients` must be finite. Bit-identical on all ranks for the same input,
   // whatever the number of threads and the CPU.
@@ -68,8 +73,11 @@ class Optimizer {
   void step(std::span<float> weights, std::span<const float> gradients, float gradient_factor,
             double learning_rate, double epoch);
 
-  // The arrays that a checkpoint keeps, to be read and written: "momentum"; with RMSprop
-  // "mean_square"; with momentum correction "learning_rate", which is the last step's rate. The
+  // The sum of the squares of the gradients of what the optimizer updates, in double precision, for clip_norm.
+  [[nodiscard]] double square_sum(const ConstArrayView& gradients) const;
+
+  // The arrays that a checkpoint keeps, to be read and written: "momentum"; with RMSprop and Adam
+  // "mean_square"; with Adam "steps", the number of steps so far; with momentum correction "learning_rate", which is the last step's rate. The
   // arrays are FP32, and no step is under way while they are read or written.
   struct State {
     std::string name;
@@ -81,6 +89,7 @@ class Optimizer {
  private:
   [[nodiscard]] bool decays(const ParameterPlace& parameter) const;
   [[nodiscard]] bool has_own_rate(const ParameterPlace& parameter) const;
+  void set_rule_of_adam(double learning_rate, UpdateRule& rule);
   // What the old v is multiplied by: the momentum, corrected where the recipe says so.
   float momentum_factor(double learning_rate);
 
@@ -97,6 +106,7 @@ class Optimizer {
   Memory momentum_;
   Memory mean_square_;
   float last_rate_ = 0;  // 0 before the first step
+  float steps_ = 0;      // of Adam
 };
 
 }  // namespace paceline::runtime

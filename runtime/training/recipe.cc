@@ -107,11 +107,30 @@ void read_rmsprop(const YamlMap& optimizer, OptimizerRecipe& recipe) {
   read_number(*map, "epsilon", 1e-12, 1, recipe.rmsprop_epsilon);
 }
 
-void read_optimizer(const YamlMap& root, OptimizerRecipe& recipe) {
-  const auto map = section_under(root, "optimizer",
-                                 {"momentum", "nesterov", "momentum_correction", "weight_decay",
-                                  "decay_bias", "decay_batch_norm", "lars", "rmsprop_warm_up"});
+void read_adam(const YamlMap& optimizer, const std::string& key, OptimizerKind kind,
+               OptimizerRecipe& recipe) {
+  const auto map = section_under(optimizer, key, {"beta1", "beta2", "epsilon"});
   if (!map) return;
+  if (recipe.kind != OptimizerKind::momentum_sgd)
+    throw InputError(optimizer.place_of_key(key), key + " stands beside another optimizer",
+                     "keep one of them");
+  for (const char* other : {"momentum", "nesterov", "momentum_correction", "lars"})
+    if (optimizer.has(other))
+      throw InputError(optimizer.place_of_key(other),
+                       fmt::format("{} stands beside {}", other, key), "leave it out");
+  recipe.kind = kind;
+  read_number(*map, "beta1", 0, 0.9999, recipe.momentum);
+  read_number(*map, "beta2", 0, 0.99999, recipe.square_decay);
+  read_number(*map, "epsilon", 1e-12, 1, recipe.adam_epsilon);
+}
+
+void read_optimizer(const YamlMap& root, OptimizerRecipe& recipe) {
+  const auto map =
+      section_under(root, "optimizer",
+                    {"momentum", "nesterov", "momentum_correction", "weight_decay", "decay_bias",
+                     "decay_batch_norm", "clip_norm", "lars", "rmsprop_warm_up", "adam", "adamw"});
+  if (!map) return;
+  read_number(*map, "clip_norm", 1e-6, 1e6, recipe.clip_norm);
   read_number(*map, "momentum", 0, 0.9999, recipe.momentum);
   read_flag(*map, "nesterov", recipe.nesterov);
   read_flag(*map, "momentum_correction", recipe.momentum_correction);
@@ -120,6 +139,8 @@ void read_optimizer(const YamlMap& root, OptimizerRecipe& recipe) {
   read_flag(*map, "decay_batch_norm", recipe.decay_batch_norm);
   read_lars(*map, recipe.lars);
   read_rmsprop(*map, recipe);
+  read_adam(*map, "adam", OptimizerKind::adam, recipe);
+  read_adam(*map, "adamw", OptimizerKind::adamw, recipe);
   if (recipe.kind != OptimizerKind::rmsprop_warm_up) return;
   if (recipe.lars.enabled)
     throw InputError(map->place_of_key("lars"), "lars stands beside rmsprop_warm_up",
@@ -158,16 +179,17 @@ void read_decay(const YamlMap& map, LearningRateRecipe& rate) {
   const YAML::Node node = map.at("decay");
   if (node.IsScalar()) {
     if (node.Scalar() != "constant")
-      throw InputError(place_of(node, map.file()),
-                       fmt::format("{} is no decay", in_quotes(node.Scalar())),
-                       "write constant, {step: ...}, {polynomial: ...} or {exponential: ...}");
+      throw InputError(
+          place_of(node, map.file()), fmt::format("{} is no decay", in_quotes(node.Scalar())),
+          "write constant, {step: ...}, {polynomial: ...}, {exponential: ...} or {cosine: ...}");
     rate.decay = DecayKind::constant;
     return;
   }
-  const YamlMap decay = section(node, map.file(), "decay", {"step", "polynomial", "exponential"});
+  const YamlMap decay =
+      section(node, map.file(), "decay", {"step", "polynomial", "exponential", "cosine"});
   if (node.size() != 1)
     throw InputError(decay.place(), fmt::format("{} kinds of decay", node.size()),
-                     "write one of step, polynomial and exponential, or decay: constant");
+                     "write one of step, polynomial, exponential and cosine, or decay: constant");
   if (const auto step = section_under(decay, "step", {"epochs", "factor"})) read_step(*step, rate);
   if (const auto polynomial = section_under(decay, "polynomial", {"power"})) {
     rate.decay = DecayKind::polynomial;
@@ -177,6 +199,10 @@ void read_decay(const YamlMap& map, LearningRateRecipe& rate) {
     rate.decay = DecayKind::smooth_exponential;
     read_number(*exponential, "every_epochs", 1e-3, most_epochs, rate.exponential_epochs);
     read_number(*exponential, "factor", 1e-6, 1, rate.exponential_factor);
+  }
+  if (const auto cosine = section_under(decay, "cosine", {"to"})) {
+    rate.decay = DecayKind::cosine;
+    read_number(*cosine, "to", 0, 1, rate.cosine_to);
   }
 }
 

@@ -16,6 +16,8 @@ namespace paceline::runtime {
 enum class OptimizerKind {
   momentum_sgd,
   rmsprop_warm_up,  // from RMSprop to momentum SGD (Akiba 2017)
+  adam,             // Kingma 2014, with the weight decay in the gradients
+  adamw,            // with the weight decay beside them (Loshchilov 2017)
 };
 
 struct Lars {  // You 2017, equation 6; Jizhi 4.1
@@ -47,9 +49,18 @@ struct OptimizerRecipe {
   double rmsprop_rate = 3e-4;   // of the RMSprop part, whatever the learning rate is
   double rmsprop_decay = 0.99;  // of the mean square of the gradients
   double rmsprop_epsilon = 1e-8;
+  // Of Adam and AdamW; `momentum` is the decay of the means.
+  double square_decay = 0.999;
+  double adam_epsilon = 1e-8;
+  // The gradients of all parameters are scaled down to this norm where theirs is larger (Pascanu 2013); 0: never.
+  double clip_norm = 0;
+
+  [[nodiscard]] bool is_adam() const {
+    return kind == OptimizerKind::adam || kind == OptimizerKind::adamw;
+  }
 };
 
-enum class DecayKind { constant, step, polynomial, smooth_exponential };
+enum class DecayKind { constant, step, polynomial, smooth_exponential, cosine };
 
 // The learning rate, by epoch (a fraction of one counts).
 struct LearningRateRecipe {
@@ -70,6 +81,7 @@ struct LearningRateRecipe {
   // smooth exponential (PAISoar 3.2): after the warm-up, factor once every this many epochs.
   double exponential_epochs = 2;
   double exponential_factor = 0.94;
+  double cosine_to = 0;  // the last rate, as a share of the target
   // Smith 2017: at each of step_epochs the batch grows by 1 / step_factor instead, up to a largest
   // batch per rank; beyond it the rate decays. So rate / batch is that of the decay in any case.
   bool increase_batch_instead = false;
@@ -123,7 +135,8 @@ struct ShippedRecipe {
 // Throws InputError that suggests the nearest name.
 [[nodiscard]] Recipe shipped_recipe(std::string_view name);
 
-// The recipe of `paceline train` where --recipe is not given.
+// The recipe of `paceline train` where --recipe is not given, and that of networks that read tokens.
 inline constexpr std::string_view default_recipe = "fashion-mnist";
+inline constexpr std::string_view default_text_recipe = "text-tiny";
 
 }  // namespace paceline::runtime

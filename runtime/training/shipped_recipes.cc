@@ -13,9 +13,9 @@ std::string_view embedded_file(std::string_view name);
 
 namespace {
 
-constexpr std::array<std::string_view, 8> names = {"akiba-2017", "chainermn-2018", "fashion-mnist",
+constexpr std::array<std::string_view, 9> names = {"akiba-2017", "chainermn-2018", "fashion-mnist",
                                                    "goyal-2017", "jizhi-alexnet",  "jizhi-resnet50",
-                                                   "paisoar",    "smith-2017"};
+                                                   "paisoar",    "smith-2017",     "text-tiny"};
 
 std::string file_of(std::string_view name) {
   return std::string(name) + ".yaml";

@@ -44,4 +44,5 @@ set(training_embedded
   training/recipes/jizhi-alexnet.yaml
   training/recipes/jizhi-resnet50.yaml
   training/recipes/paisoar.yaml
-  training/recipes/smith-2017.yaml)
+  training/recipes/smith-2017.yaml
+  training/recipes/text-tiny.yaml)

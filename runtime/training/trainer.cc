@@ -72,6 +72,8 @@ class Training {
   [[nodiscard]] LoaderOptions loader_options(int batch, const Augmentation& augmentation);
   // Waits for the oldest gradients and applies them.
   GradientExchange::Outcome update(double rate, double epoch);
+  // The factor of the gradients, or a smaller one, with which their norm is within the recipe's clip_norm.
+  [[nodiscard]] double clipped(double factor, const ConstArrayView& gradients);
   // Lets what travels arrive, without its update.
   void settle();
   void report_epoch();
@@ -79,7 +81,7 @@ class Training {
   void agree_on_stop();
   // Seconds of training in this epoch, over all runs.
   [[nodiscard]] Seconds epoch_time() const { return sums_.time + since(epoch_start_); }
-  // Sums over ranks of loss, correct, correct_5, samples on the test set.
+  // Sums over ranks of loss, correct, correct_5, labels on the test set.
   std::array<double, 4> evaluate();
   // The mean over the ranks.
   [[nodiscard]] std::vector<float> averaged(std::vector<float> values);
@@ -125,9 +127,8 @@ class Training {
   BatchMemory batch_memory_{
       [this](std::size_t bytes) { return parts_.device.allocate(bytes, MemoryKind::pinned); }};
   std::unique_ptr<TrainableNetwork> network_;
-  Token brought_;  // the batch that was brought last
-  std::size_t next_samples_ =
-      0;  // of the batch that was brought for the next iteration, if one was
+  Token brought_;                // the batch that was brought last
+  std::size_t next_labels_ = 0;  // of the batch that was brought for the next iteration, if one was
   std::optional<Optimizer> optimizer_;
   LossScaleState loss_scale_;
   std::optional<LayerRecorder> layers_;
@@ -266,6 +267,11 @@ TrainingOutcome Training::run() {
         fmt::format("{} has {} classes, and {} tells {} apart", request_.dataset.name(),
                     request_.dataset.classes(), request_.network.name(), network_->classes()),
         "choose a network with as many outputs as the data has classes");
+  if (network_->traits().labels != request_.dataset.labels())
+    throw InputError(fmt::format("samples of {} have {} labels, and those of {} have {}",
+                                 request_.dataset.name(), request_.dataset.labels(),
+                                 request_.network.name(), network_->traits().labels),
+                     "choose data that the network is made for: text for one of tokens");
   if (!request_.resume.empty()) restore();
   if (observer_ != nullptr) observer_->start(network_->arithmetic());
   last_agreement_time_ = Clock::now();
@@ -292,7 +298,7 @@ void Training::run_epoch(const Phase& phase) {
                                               .flip = changes.flip,
                                               .random_resized_crop = changes.random_resized_crop}),
         position_.epoch, position_.batch);
-    next_samples_ = 0;
+    next_labels_ = 0;
     epoch_start_ = Clock::now();
     while (position_.batch < batches && !enough()) {
       iterate(loader, phase);
@@ -353,18 +359,19 @@ const Batch* Training::bring_batch(Loader& loader) {
   // The loader writes the memory of the batch before again.
   wait_for(brought_, device_patience, "bring a batch to the device");
   const Batch* batch = loader.next();
-  next_samples_ = batch == nullptr ? 0 : batch->labels.size();
-  if (next_samples_ > 0) brought_ = network_->bring(batch->images, batch->labels);
+  next_labels_ = batch == nullptr ? 0 : batch->labels.size();
+  if (next_labels_ > 0) brought_ = network_->bring(batch->images, batch->labels);
   return batch;
 }
 
 void Training::iterate(Loader& loader, const Phase& phase) {
   const Clock::time_point start = Clock::now();
   const Seconds waited = loader.waited();
-  if (next_samples_ == 0) static_cast<void>(bring_batch(loader));
-  PACELINE_ASSERT(next_samples_ > 0, "an epoch has as many batches as it says");
+  if (next_labels_ == 0) static_cast<void>(bring_batch(loader));
+  PACELINE_ASSERT(next_labels_ > 0, "an epoch has as many batches as it says");
   const Seconds input = loader.waited() - waited;
-  const auto samples = static_cast<double>(std::exchange(next_samples_, 0));
+  const auto labels = static_cast<double>(std::exchange(next_labels_, 0));
+  const double samples = labels / network_->traits().labels;
   if (layers_) {
     layers_->at(done_);
     network_->observe(request_.recorder->records(done_) ? &*layers_ : nullptr);
@@ -402,9 +409,9 @@ void Training::iterate(Loader& loader, const Phase& phase) {
     const std::string remark = network_->take_remark();
     if (!remark.empty()) observer_->remark(remark);
   }
-  sums_.loss += pass.loss * samples;
+  sums_.loss += pass.loss * labels;
   sums_.correct += static_cast<double>(pass.correct);
-  sums_.samples += samples;
+  sums_.labels += labels;
   sums_.exposed += travel.exposed;
   sums_.input += input;
   if (observer_ != nullptr) {
@@ -416,7 +423,7 @@ void Training::iterate(Loader& loader, const Phase& phase) {
                           .iterations = iterations_,
                           .batch_per_rank = phase.batch_per_rank,
                           .loss = pass.loss,
-                          .accuracy = static_cast<double>(pass.correct) / samples,
+                          .accuracy = static_cast<double>(pass.correct) / labels,
                           .learning_rate = rate,
                           .loss_scale = loss_scale_.scale,
                           .skipped = loss_scale_.skipped,
@@ -448,13 +455,14 @@ GradientExchange::Outcome Training::update(double rate, double epoch) {
     travel.finite = overflowed[0] == 0;
   }
   if (travel.finite) {
+    const double factor = clipped(1 / scales_[slot], gradients_[slot]);
     // With double buffering a backward pass reads the working copies beside the update, which does
     // not wait for it.
     const bool has_copies = !double_buffered() && !exchange_->is_sharded();
     const WorkingCopies* const copies = has_copies ? network_->working_copies() : nullptr;
     if (copies != nullptr) stream_->wait_for(network_->working_copies_read());
-    optimizer_->step(*stream_, weights_, gradients_[slot], static_cast<float>(1 / scales_[slot]),
-                     rate, epoch, copies);
+    optimizer_->step(*stream_, weights_, gradients_[slot], static_cast<float>(factor), rate, epoch,
+                     copies);
     if (exchange_->is_sharded()) exchange_->gather(weights_, stream_->record());
     if (copies != nullptr)
       network_->use_working_copies(stream_->record());
@@ -468,6 +476,15 @@ GradientExchange::Outcome Training::update(double rate, double epoch) {
   return travel;
 }
 
+double Training::clipped(double factor, const ConstArrayView& gradients) {
+  const double most = recipe_.optimizer.clip_norm;
+  if (most == 0) return factor;
+  std::array<double, 1> squares = {optimizer_->square_sum(gradients)};
+  if (exchange_->is_sharded()) sum_over_ranks(channel_, squares);
+  // A small number beside the norm, as PyTorch's clip_grad_norm_ has it.
+  return factor * std::min(1.0, most / (std::sqrt(squares[0]) * factor + 1e-6));
+}
+
 void Training::settle() {
   if (exchange_->under_way() == 0) return;
   PACELINE_ASSERT(double_buffered() && exchange_->under_way() == 1,
@@ -478,7 +495,7 @@ void Training::settle() {
 
 void Training::report_epoch() {
   const std::array<double, 4> test = evaluate();
-  std::array<double, 3> totals = {sums_.loss, sums_.correct, sums_.samples};
+  std::array<double, 3> totals = {sums_.loss, sums_.correct, sums_.labels};
   sum_over_ranks(channel_, totals);
   const double tested = std::max(1.0, test[3]);
   const EpochReport report = {.epoch = position_.epoch - 1,
@@ -491,7 +508,7 @@ void Training::report_epoch() {
                               .training_time = sums_.time,
                               .exposed = sums_.exposed,
                               .input = sums_.input,
-                              .images = totals[2] / sums_.time};
+                              .images = (totals[2] / network_->traits().labels) / sums_.time};
   outcome_.epochs.push_back(report);
   if (observer_ != nullptr) observer_->epoch(report);
 }
@@ -503,14 +520,14 @@ std::array<double, 4> Training::evaluate() {
   std::array<double, 4> sums = {};
   network_->observe(nullptr);
   while (bring_batch(loader) != nullptr) {
-    if (next_samples_ == 0) continue;
-    const auto samples = static_cast<double>(next_samples_);
+    if (next_labels_ == 0) continue;
+    const auto labels = static_cast<double>(next_labels_);
     network_->start_pass(Pass::evaluation);
     const PassOutcome pass = network_->outcome();
-    sums[0] += pass.loss * samples;
+    sums[0] += pass.loss * labels;
     sums[1] += static_cast<double>(pass.correct);
     sums[2] += static_cast<double>(pass.correct_5);
-    sums[3] += samples;
+    sums[3] += labels;
   }
   set_statistics(own);
   sum_over_ranks(channel_, sums);

@@ -35,8 +35,13 @@ class Training {
         gradients_(weights_.size()) {
     Random random(1);
     images_.resize(static_cast<std::size_t>(batch * description_.input().elements()));
-    for (float& pixel : images_) pixel = static_cast<float>(random.normal());
-    for (int i = 0; i < batch; ++i) labels_.push_back(i % network_.classes());
+    const auto tokens = static_cast<std::size_t>(network_.classes());
+    for (float& pixel : images_)
+      pixel = static_cast<float>(description_.input().is_sequence
+                                     ? static_cast<double>(random.below(tokens))
+                                     : random.normal());
+    for (int i = 0; i < batch * network_.traits().labels; ++i)
+      labels_.push_back(i % network_.classes());
   }
 
   double step() {

@@ -5,7 +5,8 @@
 
 A step is the forward pass, the loss and the backward pass of one batch of the same network; ours
 also casts the FP32 master weights to its working copies. There is no optimizer, no input and no
-communication on either side. Steps of all sides take turns; the figures are medians.
+communication on either side. Steps of all sides take turns; the figures are medians. A sample of gpt2-tiny
+is a sequence of 64 tokens.
 
 PyTorch gets what serves it best, and the best of its ways counts:
   memory     malloc keeps its pages (MALLOC_... below), as a ResNet-50 step takes 400,000 page faults
@@ -27,7 +28,7 @@ import time
 
 MALLOC = {"MALLOC_MMAP_THRESHOLD_": "4294967296", "MALLOC_TRIM_THRESHOLD_": "17179869184", "MALLOC_TOP_PAD_": "268435456"}
 OPENBLAS = pathlib.Path("/usr/lib/x86_64-linux-gnu/openblas-pthread")
-CASES = [("resnet50", 16), ("resnet-small", 64)]
+CASES = [("resnet50", 16), ("resnet-small", 64), ("gpt2-tiny", 12)]
 TYPES = ["fp32", "bf16"]
 
 
@@ -75,6 +76,48 @@ def resnet(torch, name):
     return nn.Sequential(*layers).train(), classes, shape
 
 
+def gpt2(torch, features, heads, blocks, vocabulary, elements):
+    """As nanoGPT has it for a PyTorch without scaled_dot_product_attention."""
+    nn, functional = torch.nn, torch.nn.functional
+
+    class Attention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.qkv, self.proj = nn.Linear(features, 3 * features), nn.Linear(features, features)
+            self.register_buffer("earlier", torch.tril(torch.ones(elements, elements, dtype=torch.bool)))
+
+        def forward(self, x):
+            count = x.shape[0]
+            q, k, v = (part.view(count, elements, heads, -1).transpose(1, 2) for part in self.qkv(x).split(features, 2))
+            scores = (q @ k.transpose(-2, -1)) * (features // heads) ** -0.5
+            shares = functional.softmax(scores.masked_fill(~self.earlier, float("-inf")), dim=-1)
+            return self.proj((shares @ v).transpose(1, 2).reshape(count, elements, features))
+
+    class Residual(nn.Module):
+        def __init__(self, branch):
+            super().__init__()
+            self.branch = branch
+
+        def forward(self, x):
+            return x + self.branch(x)
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.wte, self.wpe = nn.Embedding(vocabulary, features), nn.Embedding(elements, features)
+            layers = []
+            for _ in range(blocks):
+                layers.append(Residual(nn.Sequential(nn.LayerNorm(features), Attention())))
+                layers.append(Residual(nn.Sequential(nn.LayerNorm(features), nn.Linear(features, 4 * features), nn.GELU(),
+                                                     nn.Linear(4 * features, features))))
+            self.layers = nn.Sequential(*layers, nn.LayerNorm(features))
+
+        def forward(self, tokens):
+            return functional.linear(self.layers(self.wte(tokens) + self.wpe.weight), self.wte.weight).flatten(0, 1)
+
+    return Model().train()
+
+
 class Peer:
     """PyTorch in this process, in one of its ways."""
 
@@ -83,10 +126,18 @@ class Peer:
         self.torch = torch
         self.way = "channels-last" if channels_last else "NCHW"
         self.way += {"none": "", "autocast": " autocast", "cast": " cast"}[bf16]
-        self.net, classes, shape = resnet(torch, name)
-        self.images = torch.randn(batch, *shape)
+        if name == "gpt2-tiny":
+            elements, classes = 64, 256
+            self.net = gpt2(torch, 128, 4, 4, classes, elements)
+            self.images = torch.randint(classes, (batch, elements))
+            batch *= elements
+        else:
+            self.net, classes, shape = resnet(torch, name)
+            self.images = torch.randn(batch, *shape)
         if bf16 == "cast":
-            self.net, self.images = self.net.to(torch.bfloat16), self.images.to(torch.bfloat16)
+            self.net = self.net.to(torch.bfloat16)
+            if self.images.is_floating_point():
+                self.images = self.images.to(torch.bfloat16)
         if channels_last:
             self.net = self.net.to(memory_format=torch.channels_last)
             self.images = self.images.contiguous(memory_format=torch.channels_last)
@@ -122,16 +173,16 @@ class Ours:
 
 
 def measure(torch, options, name, batch, number_type):
-    """(name, images/s, images per CPU second) of ours, then of PyTorch's ways."""
+    """(name, samples/s, samples per CPU second) of ours, then of PyTorch's ways."""
     ours = Ours(options.program, name, batch, options.threads, number_type)
     ways = ["none"] if number_type == "fp32" else ["autocast", "cast"]
-    peers = [Peer(torch, name, batch, last, bf16) for last in (False, True) for bf16 in ways] if torch else []
+    peers = [Peer(torch, name, batch, last, bf16) for last in ((False,) if name == "gpt2-tiny" else (False, True)) for bf16 in ways] if torch else []
     sides = [ours] + peers
     for side in sides:
         side.step()
         side.step()
     times = [[] for _ in sides]
-    for _ in range(options.repetitions * (4 if name == "resnet-small" else 1)):
+    for _ in range(options.repetitions * (1 if name == "resnet50" else 4)):
         for side, taken in zip(sides, times):
             taken.append(side.step())
     ours.end()
@@ -172,7 +223,7 @@ def main():
         serve_the_peer()
         check_blas(torch)
         torch.set_num_threads(options.threads)
-    print(f"images/s of forward, loss and backward (no optimizer, no input), {options.threads} threads; medians of steps that take turns")
+    print(f"samples/s of forward, loss and backward (no optimizer, no input), {options.threads} threads; medians of steps that take turns")
     print("paceline: FP32 master weights cast to working copies in each step; PyTorch: the best of its ways, each in brackets")
     print(f"{'network':14}{'batch':>6}{'type':>6}{'paceline':>10}{'PyTorch':>10}{'ratio':>7}{'CPU ratio':>11}")
     for name, batch in CASES:

@@ -9,6 +9,7 @@ paceline_runtime_test(paceline_runtime_data_tests
     data_jpeg_test.cc
     data_loader_test.cc
     data_synthetic_test.cc
+    data_text_test.cc
     data_tfrecord_test.cc
   LIBRARIES
     PkgConfig::TURBOJPEG

@@ -27,8 +27,8 @@ class NumberedDataset : public Dataset {
   [[nodiscard]] models::Shape sample() const override { return models::Shape::vector(2); }
   [[nodiscard]] int classes() const override { return static_cast<int>(samples_); }
   [[nodiscard]] std::int64_t size(Part) const override { return samples_; }
-  std::int32_t read(Part, std::int64_t index, const Augmentation& augmentation, std::uint64_t seed,
-                    std::span<float> image) const override {
+  void read(Part, std::int64_t index, const Augmentation& augmentation, std::uint64_t seed,
+            std::span<float> image, std::span<std::int32_t> labels) const override {
     ++reads;
     if (delay.count() > 0) std::this_thread::sleep_for(delay);
     if (index == broken) std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -36,7 +36,7 @@ class NumberedDataset : public Dataset {
       throw InputError("sample " + std::to_string(index) + " is damaged", "");
     image[0] = static_cast<float>(index);
     image[1] = augmentation.flip ? static_cast<float>(seed >> 40) : -1.0F;
-    return static_cast<std::int32_t>(index);
+    labels[0] = static_cast<std::int32_t>(index);
   }
 
   std::int64_t broken = -2;  // this one, late, and the next, at once

@@ -3,6 +3,7 @@ paceline_runtime_test(paceline_runtime_network_tests
   SOURCES
     network_layers_test.cc
     network_modes_test.cc
+    network_sequences_test.cc
     cpu_precision_test.cc
     network_parts_test.cc
     network_test.cc

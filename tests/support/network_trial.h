@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "models/base/random.h"
+#include "runtime/network/batch.h"
 #include "runtime/network/cpu_network.h"
 #include "runtime/network/dropout.h"
 #include "tests/support/reference_network.h"
@@ -50,10 +51,13 @@ class NetworkTrial {
         weights_[static_cast<std::size_t>(i)] += static_cast<float>(0.3 * random.normal());
     }
     const std::int64_t pixels = batch * network_.input().elements();
+    const std::int64_t tokens = count_tokens();
     for (std::int64_t i = 0; i < pixels; ++i)
-      images_.push_back(static_cast<float>(random.normal()));
+      images_.push_back(static_cast<float>(
+          tokens > 0 ? static_cast<double>(random.below(static_cast<std::size_t>(tokens)))
+                     : random.normal()));
     const std::size_t classes = count_classes();
-    for (int i = 0; i < batch; ++i)
+    for (int i = 0; i < batch * runtime::count_labels(network_); ++i)
       labels_.push_back(static_cast<std::int32_t>(random.below(classes)));
   }
 
@@ -115,11 +119,16 @@ class NetworkTrial {
 
  private:
   [[nodiscard]] std::size_t count_classes() const {
-    const int logits = network_.layers().back().inputs.front();
-    const models::Shape shape =
-        logits < 0 ? network_.input()
-                   : models::infer_shapes(network_)[static_cast<std::size_t>(logits)];
-    return static_cast<std::size_t>(shape.channels);
+    return static_cast<std::size_t>(runtime::count_classes(network_));
+  }
+  // That the network embeds; 0 for one of images.
+  [[nodiscard]] std::int64_t count_tokens() const {
+    for (const models::Layer& layer : network_.layers()) {
+      const auto* const embedding = std::get_if<models::Embedding>(&layer.kind);
+      if (embedding != nullptr && embedding->of == models::Embedding::Of::tokens)
+        return embedding->entries;
+    }
+    return 0;
   }
 
   models::Network network_;

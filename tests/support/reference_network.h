@@ -1,7 +1,7 @@
 // A network in double precision, by the plainest loops: the judge of runtime/network.
 //
 // Weights and gradients are flat in the order of runtime::parameter_places. Activations are
-// (N, C, H, W). Forward and backward of each linear layer share one enumeration of its products.
+// (N, C, H, W), and those of sequences (N, elements, features). Forward and backward of each linear layer share one enumeration of its products.
 #pragma once
 
 #include <algorithm>
@@ -92,13 +92,16 @@ class ReferenceNetwork {
 
   static std::size_t at(const Shape& s, std::int64_t n, std::int64_t c, std::int64_t y,
                         std::int64_t x) {
+    if (s.is_sequence) return static_cast<std::size_t>((n * s.height + y) * s.channels + c);
     return static_cast<std::size_t>(((n * s.channels + c) * s.height + y) * s.width + x);
   }
   // Where the parameter of the layer at hand starts.
   [[nodiscard]] std::size_t offset(runtime::ParameterRole role) const {
+    return offset(layer_, role);
+  }
+  [[nodiscard]] std::size_t offset(int layer, runtime::ParameterRole role) const {
     for (const auto& place : places_)
-      if (place.layer == layer_ && place.role == role)
-        return static_cast<std::size_t>(place.offset);
+      if (place.layer == layer && place.role == role) return static_cast<std::size_t>(place.offset);
     return 0;
   }
 
@@ -394,6 +397,215 @@ class ReferenceNetwork {
   void backward(const models::Flatten&) {
     for (std::size_t i = 0; i < value(layer_).size(); ++i)
       gradient(input())[i] += gradient(layer_)[i];
+  }
+
+  // Calls f(output, row's first element of the table, feature).
+  template <class F>
+  void for_each_picked(const models::Embedding& embedding, F f) const {
+    const std::size_t table = offset(runtime::ParameterRole::weight);
+    for_each(out(), [&](auto n, auto c, auto y, auto x) {
+      const bool is_token = embedding.of == models::Embedding::Of::tokens;
+      const double row = is_token ? values_[0][at(in(), n, 0, y, x)] : static_cast<double>(y);
+      f(at(out(), n, c, y, x),
+        table + static_cast<std::size_t>(row) * static_cast<std::size_t>(embedding.features) +
+            static_cast<std::size_t>(c));
+    });
+  }
+  void forward(const models::Embedding& embedding) {
+    for_each_picked(embedding,
+                    [&](std::size_t o, std::size_t w) { value(layer_)[o] = weights_[w]; });
+  }
+  void backward(const models::Embedding& embedding) {
+    for_each_picked(embedding, [&](std::size_t o, std::size_t w) {
+      weight_gradients_[w] += gradient(layer_)[o];
+    });
+  }
+
+  // Calls f(output, input, weight, output feature) for each product; `weight` is where the weights start.
+  template <class F>
+  void for_each_row_product(std::size_t weight, F f) const {
+    for_each(out(), [&](auto n, auto c, auto y, auto x) {
+      for (std::int64_t i = 0; i < in().channels; ++i)
+        f(at(out(), n, c, y, x), at(in(), n, i, y, x),
+          weight + static_cast<std::size_t>(c * in().channels + i));
+    });
+  }
+  void forward_rows(std::size_t weight, bool has_bias) {
+    const double* bias = weights_.data() + offset(runtime::ParameterRole::bias);
+    if (has_bias)
+      for_each(out(), [&](auto n, auto c, auto y, auto x) {
+        value(layer_)[at(out(), n, c, y, x)] = bias[c];
+      });
+    for_each_row_product(weight, [&](auto o, auto i, auto w) {
+      value(layer_)[o] += value(input())[i] * weights_[w];
+    });
+  }
+  void backward_rows(std::size_t weight, bool has_bias) {
+    const std::size_t bias = offset(runtime::ParameterRole::bias);
+    if (has_bias)
+      for_each(out(), [&](auto n, auto c, auto y, auto x) {
+        weight_gradients_[bias + static_cast<std::size_t>(c)] +=
+            gradient(layer_)[at(out(), n, c, y, x)];
+      });
+    for_each_row_product(weight, [&](auto o, auto i, auto w) {
+      gradient(input())[i] += gradient(layer_)[o] * weights_[w];
+      weight_gradients_[w] += gradient(layer_)[o] * value(input())[i];
+    });
+  }
+  void forward(const models::Linear& l) {
+    forward_rows(offset(runtime::ParameterRole::weight), l.bias);
+  }
+  void backward(const models::Linear& l) {
+    backward_rows(offset(runtime::ParameterRole::weight), l.bias);
+  }
+  void forward(const models::TiedLinear& l) {
+    forward_rows(offset(here().inputs.back(), runtime::ParameterRole::weight), l.bias);
+  }
+  void backward(const models::TiedLinear& l) {
+    backward_rows(offset(here().inputs.back(), runtime::ParameterRole::weight), l.bias);
+  }
+
+  // Calls f(first element, mean, 1 / deviation) for each row of features.
+  template <class F>
+  void for_each_row(F f) const {
+    const auto features = static_cast<std::size_t>(in().channels);
+    const Doubles& x = values_[static_cast<std::size_t>(input() + 1)];
+    for (std::size_t first = 0; first < x.size(); first += features) {
+      double mean = 0;
+      double variance = 0;
+      for (std::size_t i = first; i < first + features; ++i)
+        mean += x[i] / static_cast<double>(features);
+      for (std::size_t i = first; i < first + features; ++i)
+        variance += std::pow(x[i] - mean, 2) / static_cast<double>(features);
+      f(first, mean, 1 / std::sqrt(variance + 1e-5));
+    }
+  }
+  void forward(const models::LayerNorm&) {
+    const std::size_t gamma = offset(runtime::ParameterRole::gamma);
+    const std::size_t beta = offset(runtime::ParameterRole::beta);
+    const auto features = static_cast<std::size_t>(in().channels);
+    for_each_row([&](std::size_t first, double mean, double inverse) {
+      for (std::size_t i = 0; i < features; ++i)
+        value(layer_)[first + i] =
+            weights_[gamma + i] * (value(input())[first + i] - mean) * inverse + weights_[beta + i];
+    });
+  }
+  void backward(const models::LayerNorm&) {
+    const std::size_t gamma = offset(runtime::ParameterRole::gamma);
+    const std::size_t beta = offset(runtime::ParameterRole::beta);
+    const auto features = static_cast<std::size_t>(in().channels);
+    for_each_row([&](std::size_t first, double mean, double inverse) {
+      const auto normalised = [&](std::size_t i) {
+        return (value(input())[first + i] - mean) * inverse;
+      };
+      double sum = 0;
+      double moment = 0;
+      for (std::size_t i = 0; i < features; ++i) {
+        const double g = gradient(layer_)[first + i];
+        weight_gradients_[beta + i] += g;
+        weight_gradients_[gamma + i] += g * normalised(i);
+        sum += g * weights_[gamma + i] / static_cast<double>(features);
+        moment += g * weights_[gamma + i] * normalised(i) / static_cast<double>(features);
+      }
+      for (std::size_t i = 0; i < features; ++i)
+        gradient(input())[first + i] +=
+            inverse *
+            (gradient(layer_)[first + i] * weights_[gamma + i] - sum - normalised(i) * moment);
+    });
+  }
+
+  static double normal_share(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
+  void forward(const models::Gelu&) {
+    for (std::size_t i = 0; i < value(layer_).size(); ++i)
+      value(layer_)[i] = value(input())[i] * normal_share(value(input())[i]);
+  }
+  void backward(const models::Gelu&) {
+    for (std::size_t i = 0; i < value(layer_).size(); ++i) {
+      const double x = value(input())[i];
+      const double density = std::exp(-x * x / 2) / std::sqrt(2 * 3.14159265358979323846);
+      gradient(input())[i] += gradient(layer_)[i] * (normal_share(x) + x * density);
+    }
+  }
+
+  // One of queries, keys and values: the layer that has it, and its first feature there.
+  struct Operand {
+    int layer = 0;
+    std::int64_t first = 0;
+  };
+  // Calls f(sample, row, first output feature, queries, keys, values, softmax of the row) for each row of each
+  // head; the operands are those of the head.
+  template <class F>
+  void for_each_attending(const models::Attention& attention, F f) {
+    const bool is_one = here().inputs.size() == 1;
+    const std::int64_t width = out().channels / attention.heads;
+    std::int64_t shared =
+        attention.key_value_heads > 0 ? attention.key_value_heads : attention.heads;
+    if (!is_one) shared = shape(here().inputs[1]).channels / width;
+    for (std::int64_t n = 0; n < batch_; ++n)
+      for (std::int64_t h = 0; h < attention.heads; ++h)
+        for (std::int64_t row = 0; row < out().height; ++row) {
+          const std::int64_t of_shared = h / (attention.heads / shared) * width;
+          Operand q{here().inputs[0], h * width};
+          Operand k{here().inputs[is_one ? 0 : 1], of_shared};
+          Operand v{here().inputs[is_one ? 0 : 2], of_shared};
+          if (is_one) {
+            k.first += attention.heads * width;
+            v.first += (attention.heads + shared) * width;
+          }
+          const std::int64_t seen = attention.causal ? row + 1 : out().height;
+          Doubles softmax(static_cast<std::size_t>(seen));
+          double sum = 0;
+          for (std::int64_t j = 0; j < seen; ++j) {
+            double score = 0;
+            for (std::int64_t i = 0; i < width; ++i)
+              score += operand(q, n, row, i) * operand(k, n, j, i);
+            softmax[static_cast<std::size_t>(j)] =
+                std::exp(score / std::sqrt(static_cast<double>(width)));
+            sum += softmax[static_cast<std::size_t>(j)];
+          }
+          for (double& share : softmax) share /= sum;
+          f(n, row, h * width, width, q, k, v, softmax);
+        }
+  }
+  double& operand(const Operand& of, std::int64_t n, std::int64_t row, std::int64_t i) {
+    return value(of.layer)[at(shape(of.layer), n, of.first + i, row, 0)];
+  }
+  double& operand_gradient(const Operand& of, std::int64_t n, std::int64_t row, std::int64_t i) {
+    return gradient(of.layer)[at(shape(of.layer), n, of.first + i, row, 0)];
+  }
+  void forward(const models::Attention& attention) {
+    for_each_attending(attention, [&](auto n, auto row, auto first, auto width, const Operand&,
+                                      const Operand&, const Operand& v, const Doubles& softmax) {
+      for (std::size_t j = 0; j < softmax.size(); ++j)
+        for (std::int64_t i = 0; i < width; ++i)
+          value(layer_)[at(out(), n, first + i, row, 0)] +=
+              softmax[j] * operand(v, n, static_cast<std::int64_t>(j), i);
+    });
+  }
+  void backward(const models::Attention& attention) {
+    for_each_attending(attention, [&](auto n, auto row, auto first, auto width, const Operand& q,
+                                      const Operand& k, const Operand& v, const Doubles& softmax) {
+      const auto of_output = [&](std::int64_t i) {
+        return gradient(layer_)[at(out(), n, first + i, row, 0)];
+      };
+      Doubles slopes(softmax.size());
+      double mean = 0;
+      for (std::size_t j = 0; j < softmax.size(); ++j) {
+        for (std::int64_t i = 0; i < width; ++i) {
+          slopes[j] += of_output(i) * operand(v, n, static_cast<std::int64_t>(j), i);
+          operand_gradient(v, n, static_cast<std::int64_t>(j), i) += softmax[j] * of_output(i);
+        }
+        mean += softmax[j] * slopes[j];
+      }
+      for (std::size_t j = 0; j < softmax.size(); ++j) {
+        const double slope =
+            softmax[j] * (slopes[j] - mean) / std::sqrt(static_cast<double>(width));
+        for (std::int64_t i = 0; i < width; ++i) {
+          operand_gradient(q, n, row, i) += slope * operand(k, n, static_cast<std::int64_t>(j), i);
+          operand_gradient(k, n, static_cast<std::int64_t>(j), i) += slope * operand(q, n, row, i);
+        }
+      }
+    });
   }
 
   [[nodiscard]] double sum_of_exponentials(std::size_t sample) {

@@ -292,7 +292,7 @@ class CudaNetwork::Implementation {
  private:
   static const TrainableNetworkOptions& checked(const models::Network& network,
                                                 const TrainableNetworkOptions& options) {
-    check_trainable(network);
+    check_trainable_on_gpus(network);
     check_options(options);
     return options;
   }

@@ -35,6 +35,7 @@ Compiler::Compiler(const models::Network& network, const TrainableNetworkOptions
         layer.kind));
   make_values();
   number_statistics();
+  images_ = workshop_.foreign(plain_layout(network.input(), memory::data_type::f32));
 }
 
 Compiler::~Compiler() = default;
@@ -49,7 +50,10 @@ void Compiler::make_values() {
     made.shape = shapes[i];
     made.producer = layer;
     made.needs_gradient = !programs_[i].parameters.empty();
+    const bool is_tied = std::holds_alternative<models::TiedLinear>(network_.layers()[i].kind);
     for (const int input : network_.layers()[i].inputs) {
+      // A tied layer reads the table of an embedding, and nothing that the embedding makes.
+      if (is_tied && input != network_.layers()[i].inputs.front()) continue;
       value(input).readers.push_back(layer);
       made.needs_gradient = made.needs_gradient || value(input).needs_gradient;
     }
@@ -80,8 +84,8 @@ CompiledNetwork Compiler::compile() {
   workshop_.set_time(0);
   CompiledNetwork result;
   result.engine = workshop_.engine();
-  result.images = workshop_.foreign(plain_layout(network_.input(), memory::data_type::f32));
-  result.load_images = load_images(result.images);
+  result.load_images = load_images();
+  result.images = images_;
   auto [arena, scratchpad] = workshop_.place();
   result.layers = std::move(programs_);
   result.working_copies = std::move(working_copies_);
@@ -110,11 +114,11 @@ void Compiler::sweep_backward() {
   }
 }
 
-Steps Compiler::load_images(const Memory& images) {
+Steps Compiler::load_images() {
   Value& input = values_[0];
   choose_layout(input, plain_layout(input.shape, storage()));
   const Memory target = workshop_.in_block(input.data, input.layout);
-  Steps steps{workshop_.reorder(images, target)};
+  Steps steps{workshop_.reorder(images_, target)};
   add_rounding(steps, target);
   return steps;
 }
@@ -148,7 +152,16 @@ Description Compiler::any_layout(const models::Shape& shape) const {
   return {dims(shape), storage(), memory::format_tag::any};
 }
 Description Compiler::plain_layout(const models::Shape& shape, memory::data_type type) const {
-  return {dims(shape), type, memory::format_tag::nchw};
+  return {dims(shape), type,
+          shape.is_sequence ? memory::format_tag::nhwc : memory::format_tag::nchw};
+}
+Description Compiler::row_layout(const models::Shape& shape) const {
+  return {dims(shape), storage(), memory::format_tag::nhwc};
+}
+Description Compiler::rows(const models::Shape& shape) const {
+  return {{options_.batch * shape.height * shape.width, shape.channels},
+          storage(),
+          memory::format_tag::nc};
 }
 
 void Compiler::add_forward(const Step& step) {

@@ -3,7 +3,8 @@
 // A network is compiled in two sweeps. Going forward, each layer in order chooses the layout of its
 // output, adds the steps of its forward pass, and says what its backward pass will want kept. Going
 // backward, it adds the steps that turn the gradient of its output into those of its parameters and
-// inputs. All values are taken as (N, C, H, W); a vector has H = W = 1.
+// inputs. All values are taken as (N, C, H, W); a vector has H = W = 1, and a sequence W = 1. Layers that work on
+// each element of a sequence see it as rows: a matrix of a row for each element, of its features.
 //
 // Invariants:
 //  1. A value's gradient has the value's layout.
@@ -102,8 +103,13 @@ class Compiler {
   // The type of activations and working copies in memory, which is that of the arithmetic.
   [[nodiscard]] dnnl::memory::data_type storage() const;
   [[nodiscard]] Description any_layout(const models::Shape& shape) const;  // of storage type
+  // NCHW; of a sequence the features of each element stand together.
   [[nodiscard]] Description plain_layout(const models::Shape& shape,
                                          dnnl::memory::data_type type) const;
+  // The layout in which a value is rows: that of a sequence, NHWC.
+  [[nodiscard]] Description row_layout(const models::Shape& shape) const;
+  // The same as a matrix: (samples x places, features).
+  [[nodiscard]] Description rows(const models::Shape& shape) const;
 
   // The forward pass. Adds a step to training and to evaluation.
   void add_forward(const Step& step);
@@ -129,17 +135,38 @@ class Compiler {
   [[nodiscard]] bool takes_over_relu(ReluState state);
   [[nodiscard]] ReluState relu_state() const;
   [[nodiscard]] Memory& logits() { return logits_; }
+  // The caller's batch, in FP32 and the plain layout. It is there in the forward pass only.
+  [[nodiscard]] const Memory& images() const { return images_; }
 
   // Parameters. `plain` is the layout in the caller's array.
-  [[nodiscard]] Memory working_copy(ParameterRole role, const Description& plain,
+  [[nodiscard]] int parameter(ParameterRole role) const { return parameter(layer_, role); }
+  [[nodiscard]] int parameter(int layer, ParameterRole role) const;
+  [[nodiscard]] const ParameterPlace& place(int parameter) const {
+    return places_[to_size(parameter)];
+  }
+  // The layer that the input comes from.
+  [[nodiscard]] int producer(int index) const { return input(index).producer; }
+  // Whether a tied layer reads the table of the embedding at hand.
+  [[nodiscard]] bool is_tied() const;
+  [[nodiscard]] Memory working_copy(int parameter, const Description& plain,
                                     const Description& wanted);
+  [[nodiscard]] Memory working_copy(ParameterRole role, const Description& plain,
+                                    const Description& wanted) {
+    return working_copy(parameter(role), plain, wanted);
+  }
   // The memory to write a parameter's gradient to, in FP32: the caller's array where `wanted` is
   // the plain layout, else a temporary.
-  [[nodiscard]] Memory parameter_gradient(ParameterRole role, const Description& plain,
+  [[nodiscard]] Memory parameter_gradient(int parameter, const Description& plain,
                                           const Description& wanted);
+  [[nodiscard]] Memory parameter_gradient(ParameterRole role, const Description& plain,
+                                          const Description& wanted) {
+    return parameter_gradient(parameter(role), plain, wanted);
+  }
   // Adds the steps that bring the written gradient to the caller's array, and round it where FP16
   // is stored.
   void deliver(ParameterRole role, const Description& plain, const Memory& written);
+  // Adds the step that brings it there, and does not round it.
+  void bring(int parameter, const Description& plain, const Memory& written);
   // The running statistics of the batch norm at hand, `channels` each.
   [[nodiscard]] float* running_mean();
   [[nodiscard]] float* running_variance();
@@ -165,13 +192,12 @@ class Compiler {
   [[nodiscard]] int backward_time(int layer) const {
     return 2 * static_cast<int>(network_.layers().size()) - layer;
   }
-  [[nodiscard]] int parameter(ParameterRole role) const;
   void make_values();
   void number_statistics();
   void sweep_forward();
   void sweep_backward();
   void choose_layout(Value& value, const Description& wanted);
-  [[nodiscard]] Steps load_images(const Memory& images);
+  [[nodiscard]] Steps load_images();
   // Adds a step that rounds to the storage type where arithmetic is wider; elsewhere none.
   void add_rounding(Steps& steps, const Memory& memory) const;
   void copy_gradient(Value& to, const Memory& from);
@@ -198,6 +224,7 @@ class Compiler {
   std::vector<WorkingCopies> working_copies_;
   std::vector<std::pair<int, Memory>> gradients_in_place_;
   Memory logits_;
+  Memory images_;
 };
 
 }  // namespace paceline::runtime::onednn

@@ -17,40 +17,49 @@ bool is_rounded(ParameterRole role) {
 
 }  // namespace
 
-int Compiler::parameter(ParameterRole role) const {
-  for (const int index : programs_[to_size(layer_)].parameters)
+int Compiler::parameter(int layer, ParameterRole role) const {
+  for (const int index : programs_[to_size(layer)].parameters)
     if (places_[to_size(index)].role == role) return index;
   PACELINE_ASSERT(false, "the layer has a parameter of this role");
   return -1;
 }
 
-Memory Compiler::working_copy(ParameterRole role, const Description& plain,
-                              const Description& wanted) {
-  WorkingCopies& copies = working_copies_[to_size(parameter(role))];
+bool Compiler::is_tied() const {
+  return std::ranges::any_of(network_.layers(), [&](const models::Layer& other) {
+    return std::holds_alternative<models::TiedLinear>(other.kind) && other.inputs.back() == layer_;
+  });
+}
+
+Memory Compiler::working_copy(int parameter, const Description& plain, const Description& wanted) {
+  WorkingCopies& copies = working_copies_[to_size(parameter)];
   if (!copies.source) copies.source = workshop_.foreign(plain);
   for (const Memory& target : copies.targets)
     if (target.get_desc() == wanted) return target;
   const Memory target = workshop_.persistent(wanted);
   copies.targets.push_back(target);
   copies.steps.push_back(workshop_.reorder(copies.source, target));
-  if (is_rounded(role)) add_rounding(copies.steps, target);
+  if (is_rounded(place(parameter).role)) add_rounding(copies.steps, target);
   return target;
 }
 
-Memory Compiler::parameter_gradient(ParameterRole role, const Description& plain,
+Memory Compiler::parameter_gradient(int parameter, const Description& plain,
                                     const Description& wanted) {
   if (wanted != plain) return workshop_.temporary(wanted);
-  gradients_in_place_.emplace_back(parameter(role), workshop_.foreign(plain));
+  gradients_in_place_.emplace_back(parameter, workshop_.foreign(plain));
   return gradients_in_place_.back().second;
+}
+
+void Compiler::bring(int parameter, const Description& plain, const Memory& written) {
+  if (written.get_desc() == plain) return;
+  gradients_in_place_.emplace_back(parameter, workshop_.foreign(plain));
+  program().parameter_gradients.push_back(
+      workshop_.reorder(written, gradients_in_place_.back().second));
 }
 
 void Compiler::deliver(ParameterRole role, const Description& plain, const Memory& written) {
   const int index = parameter(role);
   Steps& steps = program().parameter_gradients;
-  if (written.get_desc() != plain) {
-    gradients_in_place_.emplace_back(index, workshop_.foreign(plain));
-    steps.push_back(workshop_.reorder(written, gradients_in_place_.back().second));
-  }
+  bring(index, plain, written);
   if (options_.storage != models::NumberType::fp16 || !is_rounded(role)) return;
   const ParameterPlace& place = places_[to_size(index)];
   const auto offset = to_size(place.offset);

@@ -1,5 +1,6 @@
-// ReLU, dropout and add. Tests: tests/runtime/network_layers_test.cc.
+// ReLU, GELU, dropout and add. Tests: tests/runtime/network_layers_test.cc, network_sequences_test.cc.
 #include <algorithm>
+#include <optional>
 
 #include "runtime/network/dropout.h"
 #include "runtime/network/onednn/compiler.h"
@@ -52,7 +53,41 @@ class ReluPlanner : public LayerPlanner {
   static constexpr auto algorithm = dnnl::algorithm::eltwise_relu_use_dst_for_bwd;
 };
 
-// Dropout works in FP32 and NCHW, so that an element's place in a mask does not depend on the
+// x times the share of a normal distribution below x (Hendrycks 2016), by the error function.
+class GeluPlanner : public LayerPlanner {
+ public:
+  void plan_forward(Compiler& compiler) override {
+    const Description layout = compiler.input_layout(0);
+    forward_.emplace(
+        dnnl::eltwise_forward::desc(dnnl::prop_kind::forward_training, algorithm, layout, 0.0F),
+        Workshop::attributes(), compiler.engine());
+    const Memory source = compiler.forward_input(0, layout);
+    compiler.keep_input(0);
+    compiler.add_forward(compiler.workshop().step(
+        *forward_, {{DNNL_ARG_SRC, source}, {DNNL_ARG_DST, compiler.make_output(layout)}}));
+    compiler.round_output();
+  }
+
+  void plan_backward(Compiler& compiler) override {
+    const Description layout = compiler.output().layout;
+    const dnnl::eltwise_backward::primitive_desc description(
+        {algorithm, layout, layout, 0.0F}, Workshop::attributes(), compiler.engine(), *forward_);
+    Steps& steps = compiler.program().data_gradients;
+    const Memory gradient = compiler.output_gradient(layout, steps);
+    const GradientPart part = compiler.gradient_part_in_place(0, layout);
+    steps.push_back(compiler.workshop().step(description,
+                                             {{DNNL_ARG_SRC, compiler.kept_input(0, layout, steps)},
+                                              {DNNL_ARG_DIFF_DST, gradient},
+                                              {DNNL_ARG_DIFF_SRC, part.memory}}));
+    compiler.deliver(part);
+  }
+
+ private:
+  static constexpr auto algorithm = dnnl::algorithm::eltwise_gelu_erf;
+  std::optional<dnnl::eltwise_forward::primitive_desc> forward_;
+};
+
+// Dropout works in FP32 and the plain layout, so that an element's place in a mask does not depend on the
 // layout.
 class DropoutPlanner : public LayerPlanner {
  public:
@@ -139,6 +174,9 @@ class AddPlanner : public LayerPlanner {
 
 Planner make_planner(const models::Relu&) {
   return std::make_unique<ReluPlanner>();
+}
+Planner make_planner(const models::Gelu&) {
+  return std::make_unique<GeluPlanner>();
 }
 Planner make_planner(const models::Dropout& layer) {
   return std::make_unique<DropoutPlanner>(layer);

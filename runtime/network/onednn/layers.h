@@ -30,6 +30,12 @@ using Planner = std::unique_ptr<LayerPlanner>;
 [[nodiscard]] Planner make_planner(const models::Add& layer);
 [[nodiscard]] Planner make_planner(const models::Concat& layer);
 [[nodiscard]] Planner make_planner(const models::Flatten& layer);
+[[nodiscard]] Planner make_planner(const models::Embedding& layer);
+[[nodiscard]] Planner make_planner(const models::Linear& layer);
+[[nodiscard]] Planner make_planner(const models::TiedLinear& layer);
+[[nodiscard]] Planner make_planner(const models::LayerNorm& layer);
+[[nodiscard]] Planner make_planner(const models::Gelu& layer);
+[[nodiscard]] Planner make_planner(const models::Attention& layer);
 [[nodiscard]] Planner make_planner(const models::SoftmaxCrossEntropy& layer);
 
 }  // namespace paceline::runtime::onednn

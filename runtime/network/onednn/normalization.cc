@@ -1,4 +1,5 @@
-// Batch norm and local response normalisation. Tests: tests/runtime/network_layers_test.cc.
+// Batch norm, layer norm and local response normalisation. Tests: tests/runtime/network_layers_test.cc, and of
+// layer norm network_sequences_test.cc.
 #include <cstddef>
 #include <optional>
 
@@ -143,6 +144,76 @@ class BatchNormPlanner : public LayerPlanner {
   Block workspace_ = no_block;
 };
 
+// y = gamma (x - mean) / sqrt(variance + epsilon) + beta in each row (Ba 2016), with PyTorch's epsilon.
+class LayerNormPlanner : public LayerPlanner {
+ public:
+  void plan_forward(Compiler& compiler) override {
+    const models::Shape& shape = compiler.input(0).shape;
+    rows_ = compiler.rows(shape);
+    features_ = fp32_vector(shape.channels);
+    using dnnl::layer_normalization_forward;
+    forward_.emplace(
+        layer_normalization_forward::desc(prop_kind::forward_training, rows_, epsilon, flags),
+        Workshop::attributes(), compiler.engine());
+    Workshop& workshop = compiler.workshop();
+    mean_ = workshop.persistent(forward_->mean_desc());
+    variance_ = workshop.persistent(forward_->variance_desc());
+    const Memory data = compiler.forward_input(0, compiler.row_layout(shape));
+    compiler.keep_input(0);
+    const Memory made = compiler.make_output(compiler.row_layout(shape));
+    compiler.add_forward(workshop.step(
+        *forward_,
+        {{DNNL_ARG_SRC, workshop.same_bytes(data, rows_)},
+         {DNNL_ARG_SCALE, compiler.working_copy(ParameterRole::gamma, features_, features_)},
+         {DNNL_ARG_SHIFT, compiler.working_copy(ParameterRole::beta, features_, features_)},
+         {DNNL_ARG_MEAN, mean_},
+         {DNNL_ARG_VARIANCE, variance_},
+         {DNNL_ARG_DST, workshop.same_bytes(made, rows_)}}));
+    compiler.round_output();
+  }
+
+  // One primitive makes all gradients, as that of batch norm.
+  void plan_backward(Compiler& compiler) override {
+    using dnnl::layer_normalization_backward;
+    const layer_normalization_backward::primitive_desc description(
+        {prop_kind::backward, rows_, rows_, epsilon, flags}, Workshop::attributes(),
+        compiler.engine(), *forward_);
+    Workshop& workshop = compiler.workshop();
+    Steps& steps = compiler.program().parameter_gradients;
+    const Description layout = compiler.row_layout(compiler.input(0).shape);
+    const Memory gradient = compiler.output_gradient(layout, steps);
+    const bool passes_on = compiler.input(0).needs_gradient;
+    const GradientPart part =
+        passes_on ? compiler.gradient_part(0, layout)
+                  : GradientPart{0, workshop.temporary(layout), GradientPart::Way::placed};
+    const auto of = [&](ParameterRole role) {
+      return compiler.parameter_gradient(role, features_, features_);
+    };
+    steps.push_back(workshop.step(
+        description,
+        {{DNNL_ARG_SRC, workshop.same_bytes(compiler.kept_input(0, layout, steps), rows_)},
+         {DNNL_ARG_MEAN, mean_},
+         {DNNL_ARG_VARIANCE, variance_},
+         {DNNL_ARG_DIFF_DST, workshop.same_bytes(gradient, rows_)},
+         {DNNL_ARG_SCALE, compiler.working_copy(ParameterRole::gamma, features_, features_)},
+         {DNNL_ARG_SHIFT, compiler.working_copy(ParameterRole::beta, features_, features_)},
+         {DNNL_ARG_DIFF_SRC, workshop.same_bytes(part.memory, rows_)},
+         {DNNL_ARG_DIFF_SCALE, of(ParameterRole::gamma)},
+         {DNNL_ARG_DIFF_SHIFT, of(ParameterRole::beta)}}));
+    if (passes_on) compiler.deliver(part);
+  }
+
+ private:
+  static constexpr float epsilon = 1e-5F;
+  const normalization_flags flags = normalization_flags::use_scale | normalization_flags::use_shift;
+
+  Description rows_;
+  Description features_;
+  std::optional<dnnl::layer_normalization_forward::primitive_desc> forward_;
+  Memory mean_;
+  Memory variance_;
+};
+
 // b = a / (k + alpha * sum of a^2 over n channels)^beta, with k = 2, alpha = 1e-4, beta = 0.75
 // (Krizhevsky 2012, 3.3). oneDNN divides its alpha by n.
 class LrnPlanner : public LayerPlanner {
@@ -202,6 +273,9 @@ class LrnPlanner : public LayerPlanner {
 
 Planner make_planner(const models::BatchNorm&) {
   return std::make_unique<BatchNormPlanner>();
+}
+Planner make_planner(const models::LayerNorm&) {
+  return std::make_unique<LayerNormPlanner>();
 }
 Planner make_planner(const models::Lrn& layer) {
   return std::make_unique<LrnPlanner>(layer);

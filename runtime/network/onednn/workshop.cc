@@ -8,6 +8,8 @@
 #include <cstring>
 #include <new>
 
+#include "models/base/error.h"
+
 namespace paceline::runtime::onednn {
 
 Arena::Arena(std::size_t bytes) {
@@ -32,6 +34,14 @@ Memory Workshop::in_block(Block block, const Description& layout) {
   Memory memory(layout, engine_, DNNL_MEMORY_NONE);
   in_arena_.emplace_back(block, memory);
   return memory;
+}
+
+Memory Workshop::same_bytes(const Memory& memory, const Description& layout) {
+  const auto found = std::find_if(in_arena_.rbegin(), in_arena_.rend(), [&](const auto& placed) {
+    return placed.second.get() == memory.get();
+  });
+  PACELINE_ASSERT(found != in_arena_.rend(), "the memory is of the arena");
+  return in_block(found->first, layout);
 }
 
 dnnl::primitive_attr Workshop::attributes(bool with_relu) {

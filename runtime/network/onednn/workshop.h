@@ -50,6 +50,8 @@ class Workshop {
   [[nodiscard]] Memory temporary(const Description& layout) {
     return in_block(new_block(layout), layout);
   }
+  // The same bytes of the arena in another layout.
+  [[nodiscard]] Memory same_bytes(const Memory& memory, const Description& layout);
   // A memory of its own, outside the arena.
   [[nodiscard]] Memory persistent(const Description& layout) const {
     return Memory(layout, engine_);

@@ -227,7 +227,7 @@ class StepMaker {
               if (!is_viewed(i)) forward_own(i, OwnKernel::flatten, false);
             },
             [&](const models::SoftmaxCrossEntropy&) { forward_own(i, OwnKernel::loss, true); },
-            [](const auto&) {},  // check_trainable refuses the rest
+            [](const auto&) {},  // check_trainable_on_gpus refuses the rest
         },
         layer(head).kind);
   }
@@ -493,7 +493,7 @@ std::string_view name(OwnKernel kernel) {
 
 std::vector<Step> layer_steps(const models::Network& network, int batch) {
   if (batch < 1) throw InputError("a batch of " + std::to_string(batch), "use at least one sample");
-  check_trainable(network);
+  check_trainable_on_gpus(network);
   return StepMaker(network, batch).make();
 }
 

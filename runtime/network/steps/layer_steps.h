@@ -83,7 +83,7 @@ struct Step {
 // not ask for their order) and the gradient of an add have no steps: the tensor is read where it
 // stands.
 //
-// Throws InputError as models::infer_shapes and check_trainable do, and for a batch below 1.
+// Throws InputError as models::infer_shapes and check_trainable_on_gpus do, and for a batch below 1.
 [[nodiscard]] std::vector<Step> layer_steps(const models::Network& network, int batch);
 
 // What a library is asked to compute of the steps, in their order.

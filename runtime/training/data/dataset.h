@@ -1,5 +1,5 @@
-// Labelled images: what a training job reads. A dataset is two parts of samples, each decoded to a
-// float image on demand, by any thread.
+// Labelled images, or texts: what a training job reads. A dataset is two parts of samples, each decoded to a
+// float image, or to a sequence of tokens, on demand, by any thread.
 #pragma once
 
 #include <cstdint>
@@ -31,19 +31,28 @@ class Dataset {
   [[nodiscard]] virtual std::string name() const = 0;  // as the user gave it
   [[nodiscard]] virtual models::Shape sample() const = 0;
   [[nodiscard]] virtual int classes() const = 0;
+  [[nodiscard]] virtual int labels() const { return 1; }  // of a sample
   [[nodiscard]] virtual std::int64_t size(Part part) const = 0;
 
   // Decodes sample `index` into `image` (channels x height x width, normalised by the dataset's
-  // mean and deviation) and returns its label. `seed` draws the augmentation; the same arguments
-  // give the same bits. Thread safe. Throws InputError that names the file and sample if it is
+  // mean and deviation; or the numbers of a sequence's tokens), and writes its labels. `seed` draws the augmentation;
+  // the same arguments give the same bits. Thread safe. Throws InputError that names the file and sample if it is
   // damaged.
-  virtual std::int32_t read(Part part, std::int64_t index, const Augmentation& augmentation,
-                            std::uint64_t seed, std::span<float> image) const = 0;
+  virtual void read(Part part, std::int64_t index, const Augmentation& augmentation,
+                    std::uint64_t seed, std::span<float> image,
+                    std::span<std::int32_t> labels) const = 0;
+  // The same for samples of one label, which is returned.
+  std::int32_t read(Part part, std::int64_t index, const Augmentation& augmentation,
+                    std::uint64_t seed, std::span<float> image) const {
+    std::int32_t label = 0;
+    read(part, index, augmentation, seed, image, std::span(&label, 1));
+    return label;
+  }
 };
 
 struct DatasetRequest {
   // "fashion-mnist", "synthetic" or "synthetic:SAMPLES" (of each part), a folder (ImageNet's layout: train/CLASS/*.jpg, val/CLASS/*.jpg),
-  // or a folder of TFRecord files (train-*, validation-*).
+  // a folder of TFRecord files (train-*, validation-*), or "text:FILE".
   std::string source;
   models::Shape sample;                   // that the network takes
   int classes = 10;                       // that the network tells apart

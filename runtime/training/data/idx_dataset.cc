@@ -84,12 +84,12 @@ class IdxDataset : public Dataset {
   [[nodiscard]] int classes() const override { return classes_; }
   [[nodiscard]] std::int64_t size(Part part) const override { return of(part).images.count; }
 
-  std::int32_t read(Part part, std::int64_t index, const Augmentation& augmentation,
-                    std::uint64_t seed, std::span<float> image) const override {
+  void read(Part part, std::int64_t index, const Augmentation& augmentation, std::uint64_t seed,
+            std::span<float> image, std::span<std::int32_t> labels) const override {
     PACELINE_ASSERT(index >= 0 && index < size(part), "a sample is of the dataset");
     place_bytes(of(part).images.image(index), image_, drawn_placement(augmentation, seed),
                 {&normalisation_, 1}, image);
-    return of(part).labels[to_size(index)];
+    labels[0] = of(part).labels[to_size(index)];
   }
 
  private:

@@ -116,8 +116,8 @@ class ImageFolder : public Dataset {
     return static_cast<std::int64_t>(of(part).size());
   }
 
-  std::int32_t read(Part part, std::int64_t index, const Augmentation& augmentation,
-                    std::uint64_t seed, std::span<float> image) const override {
+  void read(Part part, std::int64_t index, const Augmentation& augmentation, std::uint64_t seed,
+            std::span<float> image, std::span<std::int32_t> labels) const override {
     PACELINE_ASSERT(index >= 0 && index < size(part), "a sample is of the dataset");
     const auto place = to_size(index);
     const std::string path =
@@ -125,7 +125,7 @@ class ImageFolder : public Dataset {
     Pool<Scratch>::Loan scratch(scratch_);
     read_file(path, most_file_bytes, scratch->file);
     scratch->reader.read(scratch->file, path, sample_, augmentation, seed, image);
-    return of(part).label(place);
+    labels[0] = of(part).label(place);
   }
 
  private:

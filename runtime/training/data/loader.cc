@@ -103,6 +103,7 @@ struct Loader::State {
   const Sharing sharing_;
   const std::uint64_t augmentation_seed_;  // of the epoch
   const std::int64_t elements_;            // of a sample
+  const std::size_t labels_;               // of a sample
   const int pieces_;                       // of a batch
   std::vector<std::uint32_t> order_;       // empty for the test part, which is in order
   std::vector<Slot> slots_;
@@ -129,6 +130,7 @@ Loader::State::State(const Dataset& dataset, Part part, const LoaderOptions& opt
       augmentation_seed_(
           mixed_seed(mixed_seed(options.seed, 1), static_cast<std::uint64_t>(epoch))),
       elements_(dataset.sample().elements()),
+      labels_(to_size(dataset.labels())),
       pieces_(std::max(1, std::min(options.workers, options.batch))) {
   batches = batches_in(dataset, part, sharing_);
   if (first_batch < 0 || first_batch > batches)
@@ -141,7 +143,7 @@ Loader::State::State(const Dataset& dataset, Part part, const LoaderOptions& opt
   slots_.resize(options.workers == 0 ? 1 : to_size(options.prefetch) + 1);
   for (Slot& slot : slots_) {
     slot.memory = options.allocate(to_size(options.batch * elements_) * sizeof(float));
-    slot.all_labels.resize(to_size(options.batch));
+    slot.all_labels.resize(to_size(options.batch) * labels_);
   }
   try {
     for (int i = 0; i < options.workers; ++i) threads_.emplace_back([this] { work(); });
@@ -157,7 +159,7 @@ void Loader::State::begin(Slot& slot, std::int64_t number) {
   slot.error = nullptr;
   const auto count = to_size(positions_of(sharing_, number).count());
   slot.batch = {slot.memory.array(NumberType::fp32).part(0, count * to_size(elements_)),
-                std::span(slot.all_labels).first(count)};
+                std::span(slot.all_labels).first(count * labels_)};
 }
 
 void Loader::State::decode(Slot& slot, int piece) {
@@ -171,10 +173,10 @@ void Loader::State::decode(Slot& slot, int piece) {
     const auto place = to_size(i);
     const std::int64_t position = positions.begin + i;
     const std::int64_t sample = order_.empty() ? position : order_[to_size(position)];
-    slot.all_labels[place] =
-        dataset_.read(part_, sample, part_ == Part::training ? options_.augmentation : none,
-                      mixed_seed(augmentation_seed_, static_cast<std::uint64_t>(sample)),
-                      images.subspan(place * elements, elements));
+    dataset_.read(part_, sample, part_ == Part::training ? options_.augmentation : none,
+                  mixed_seed(augmentation_seed_, static_cast<std::uint64_t>(sample)),
+                  images.subspan(place * elements, elements),
+                  std::span(slot.all_labels).subspan(place * labels_, labels_));
   }
 }
 

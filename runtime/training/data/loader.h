@@ -31,8 +31,8 @@ struct LoaderOptions {
 };
 
 struct Batch {
-  ConstArrayView images;  // samples x channels x height x width in FP32
-  std::span<const std::int32_t> labels;
+  ConstArrayView images;                 // samples x channels x height x width in FP32
+  std::span<const std::int32_t> labels;  // Dataset::labels() of each sample
 };
 
 class Loader {

@@ -10,6 +10,7 @@
 #include "runtime/training/data/idx_dataset.h"
 #include "runtime/training/data/image_folder.h"
 #include "runtime/training/data/synthetic.h"
+#include "runtime/training/data/text.h"
 #include "runtime/training/data/tfrecord_dataset.h"
 
 namespace paceline::runtime {
@@ -32,7 +33,8 @@ InputError unknown_source(const std::string& source) {
   const std::string problem = in_quotes(source) + " is neither a known dataset nor a folder";
   if (const auto nearest = nearest_name(source, known_sources()))
     return InputError(problem, "did you mean '" + *nearest + "'?");
-  return InputError(problem, "give 'fashion-mnist', 'synthetic', or a folder of images");
+  return InputError(problem,
+                    "give 'fashion-mnist', 'synthetic', a folder of images, or 'text:FILE'");
 }
 
 std::unique_ptr<Dataset> open_folder(const DatasetRequest& request) {
@@ -53,6 +55,8 @@ std::unique_ptr<Dataset> open_dataset(const DatasetRequest& request) {
   if (request.source.starts_with(synthetic_of))
     return make_synthetic_dataset(
         with_samples(request, request.source.substr(synthetic_of.size())));
+  if (request.source.starts_with(text_prefix))
+    return open_text(request, request.source.substr(std::string_view(text_prefix).size()));
   if (request.source == "fashion-mnist") {
     if (!std::filesystem::is_directory(fashion_mnist_folder, error))
       throw InputError(

@@ -13,6 +13,7 @@ set(data_sources
   training/data/photograph.cc
   training/data/placement.cc
   training/data/synthetic.cc
+  training/data/text.cc
   training/data/tfrecord.cc
   training/data/tfrecord_dataset.cc)
 set(data_headers
@@ -32,5 +33,6 @@ set(data_headers
   training/data/placement.h
   training/data/pool.h
   training/data/synthetic.h
+  training/data/text.h
   training/data/tfrecord.h
   training/data/tfrecord_dataset.h)

@@ -1,4 +1,5 @@
-// Images without files: a pattern for each class, plus noise.
+// Images without files: a pattern for each class, plus noise; or sequences of tokens, each of which has one successor
+// three times of four.
 //
 // The pattern of a class is about 7 x 7 random patches in each channel (one value for each feature
 // of a vector), the noise as strong as the pattern and independent by pixel, so that any network

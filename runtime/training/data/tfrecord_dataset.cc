@@ -133,8 +133,8 @@ class TfrecordFolder : public Dataset {
     return static_cast<std::int64_t>(of(part).records.size());
   }
 
-  std::int32_t read(Part part, std::int64_t index, const Augmentation& augmentation,
-                    std::uint64_t seed, std::span<float> image) const override {
+  void read(Part part, std::int64_t index, const Augmentation& augmentation, std::uint64_t seed,
+            std::span<float> image, std::span<std::int32_t> labels) const override {
     PACELINE_ASSERT(index >= 0 && index < size(part), "a sample is of the dataset");
     const TfrecordPart::Record& record = of(part).records[to_size(index)];
     const OpenFile open_file(of(part).files[record.file]);
@@ -148,7 +148,7 @@ class TfrecordFolder : public Dataset {
     const LabelledJpeg sample =
         scratch->example.parse(read_record(file, record.place, scratch->bytes), classes_, name);
     scratch->photograph.read(sample.jpeg, name, sample_, augmentation, seed, image);
-    return sample.label;
+    labels[0] = sample.label;
   }
 
  private:

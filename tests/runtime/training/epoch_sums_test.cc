@@ -11,7 +11,7 @@ namespace {
 TEST(EpochSums, ComeBackFromACheckpointBitByBit) {
   const EpochSums sums{.loss = 1.0 / 3,
                        .correct = 9007199254740991,  // more digits than a float has
-                       .samples = 1e300,
+                       .labels = 1e300,
                        .exposed = Seconds{-0.0},
                        .input = Seconds{std::numeric_limits<double>::denorm_min()},
                        .time = Seconds{std::numeric_limits<double>::infinity()}};

@@ -146,6 +146,22 @@ TEST(Phases, CoverATrainingThatEndsEarly) {
   EXPECT_EQ(phases(recipe)[1].epochs, 1);
 }
 
+TEST(LearningRate, FallsAsACosineAfterTheWarmUp) {
+  Recipe recipe;
+  recipe.epochs = 5;
+  recipe.learning_rate = {.base = 0.2,
+                          .linear_scaling = false,
+                          .warm_up_epochs = 1,
+                          .warm_up_from = 0.5,
+                          .decay = DecayKind::cosine,
+                          .cosine_to = 0.1};
+  EXPECT_DOUBLE_EQ(learning_rate(recipe, 0, 32), 0.1);
+  EXPECT_DOUBLE_EQ(learning_rate(recipe, 1, 32), 0.2);
+  EXPECT_NEAR(learning_rate(recipe, 2, 32), 0.2 * (0.1 + 0.9 * (1 + std::sqrt(0.5)) / 2), 1e-12);
+  EXPECT_NEAR(learning_rate(recipe, 3, 32), 0.2 * 0.55, 1e-12);
+  EXPECT_NEAR(learning_rate(recipe, 5, 32), 0.02, 1e-12);
+}
+
 TEST(LearningRate, OfATrainingShorterThanItsWarmUpKeepsRising) {
   Recipe recipe = shipped_recipe("jizhi-resnet50");
   recipe.epochs = 2;

@@ -63,6 +63,7 @@ class Textbook {
   void step(Doubles& w, const Floats& gradients, double factor, double rate, double epoch) {
     const double correction = recipe_.momentum_correction && last_rate_ > 0 ? rate / last_rate_ : 1;
     last_rate_ = rate;
+    ++steps_;
     for (const ParameterPlace& p : parameters_) {
       const bool is_norm = p.role == ParameterRole::gamma || p.role == ParameterRole::beta;
       const bool is_bias = p.role == ParameterRole::bias;
@@ -88,6 +89,11 @@ class Textbook {
           rate_l = rate * recipe_.lars.trust_coefficient * std::sqrt(ww) /
                    (std::sqrt(gg) + decay * std::sqrt(ww) + recipe_.lars.epsilon);
       }
+      if (recipe_.is_adam()) {
+        for (std::size_t i = first; i < end; ++i)
+          adam(static_cast<double>(gradients[i]) * factor, decay, rate, i, w[i]);
+        continue;
+      }
       for (std::size_t i = first; i < end; ++i) {
         const double g = static_cast<double>(gradients[i]) * factor + decay * w[i];
         double applied = rate_l;
@@ -104,8 +110,21 @@ class Textbook {
   }
 
  private:
+  void adam(double g, double decay, double rate, std::size_t i, double& w) {
+    if (recipe_.kind == OptimizerKind::adam)
+      g += decay * w;
+    else
+      w -= rate * decay * w;
+    v_[i] = recipe_.momentum * v_[i] + (1 - recipe_.momentum) * g;
+    m_[i] = recipe_.square_decay * m_[i] + (1 - recipe_.square_decay) * g * g;
+    const double mean = v_[i] / (1 - std::pow(recipe_.momentum, steps_));
+    const double square = m_[i] / (1 - std::pow(recipe_.square_decay, steps_));
+    w -= rate * mean / (std::sqrt(square) + recipe_.adam_epsilon);
+  }
+
   OptimizerRecipe recipe_;
   std::vector<ParameterPlace> parameters_;
+  int steps_ = 0;
   Doubles v_;
   Doubles m_;
   double last_rate_ = 0;
@@ -149,6 +168,29 @@ TEST(Optimizer, DoesWhatTheTextbookDoes) {
   expect_textbook(
       {.kind = OptimizerKind::rmsprop_warm_up, .momentum_correction = true, .weight_decay = 0.01},
       "RMSprop");
+  expect_textbook({.kind = OptimizerKind::adam, .weight_decay = 0.1}, "Adam");
+  expect_textbook({.kind = OptimizerKind::adamw,
+                   .momentum = 0.8,
+                   .weight_decay = 0.1,
+                   .decay_bias = true,
+                   .square_decay = 0.95,
+                   .adam_epsilon = 1e-3},
+                  "AdamW");
+}
+
+// The sum covers each part once, whatever stands between them.
+TEST(Optimizer, SumsTheSquaresOfItsOwnGradients) {
+  const Floats gradients = random_floats(total(all_roles), 3);
+  const std::vector<models::Elements> parts = {{5, 100}, {30'000, 20'000}};
+  double expected = 0;
+  for (const models::Elements& part : parts)
+    for (std::int64_t i = part.begin; i < part.end(); ++i) {
+      const auto g = static_cast<double>(gradients[static_cast<std::size_t>(i)]);
+      expected += g * g;
+    }
+  Device& device = cpu_device();
+  const Optimizer optimizer(device, {}, all_roles, parts, 1);
+  EXPECT_NEAR(optimizer.square_sum(view_of(std::span(gradients))), expected, 1e-9 * expected);
 }
 
 TEST(Optimizer, DecaysWhatTheRecipeSays) {

@@ -1,0 +1,135 @@
+// Attention. It is computed in FP32 whatever is stored. Tests: tests/runtime/network_sequences_test.cc.
+#include "runtime/network/onednn/attention_kernel.h"
+
+#include <array>
+
+#include "runtime/network/onednn/compiler.h"
+#include "runtime/network/onednn/layers.h"
+
+namespace paceline::runtime::onednn {
+namespace {
+
+using dnnl::memory;
+
+// The memories of queries, keys and values: three, or one that has them side by side in each row.
+using InputMemories = std::vector<Memory>;
+
+template <class Number>
+AttentionInputs<Number> inputs_of(const AttentionSizes& sizes, const InputMemories& memories) {
+  const auto data = [&](std::size_t i) {
+    return static_cast<Number*>(memories[i].get_data_handle());
+  };
+  const std::int64_t features = sizes.heads * sizes.width;
+  const std::int64_t shared = sizes.key_value_heads * sizes.width;
+  if (memories.size() == 3) return {{data(0), features}, {data(1), shared}, {data(2), shared}};
+  const std::int64_t stride = features + 2 * shared;
+  return {{data(0), stride}, {data(0) + features, stride}, {data(0) + features + shared, stride}};
+}
+
+class AttentionPlanner : public LayerPlanner {
+ public:
+  explicit AttentionPlanner(const models::Attention& layer) : layer_(layer) {}
+
+  void plan_forward(Compiler& compiler) override {
+    const models::Shape& out = compiler.output().shape;
+    sizes_ = {.samples = compiler.options().batch,
+              .elements = out.height,
+              .heads = layer_.heads,
+              .key_value_heads = layer_.key_value_heads > 0 ? layer_.key_value_heads : layer_.heads,
+              .width = out.channels / layer_.heads,
+              .causal = layer_.causal};
+    if (compiler.input_count() == 3)
+      sizes_.key_value_heads = compiler.input(1).shape.channels / sizes_.width;
+    Workshop& workshop = compiler.workshop();
+    InputMemories inputs;
+    for (int i = 0; i < compiler.input_count(); ++i) {
+      inputs.push_back(compiler.forward_input(i, fp32(compiler, compiler.input(i).shape)));
+      compiler.keep_input(i);
+    }
+    const Description plain = fp32(compiler, out);
+    const Description stored = compiler.plain_layout(out, compiler.storage());
+    const Memory target = compiler.make_output(stored);
+    const Memory made = stored == plain ? target : workshop.temporary(plain);
+    const std::int64_t rows = sizes_.samples * sizes_.heads * sizes_.elements;
+    normalisers_layout_ = {{rows}, memory::data_type::f32, memory::format_tag::x};
+    normalisers_ = workshop.new_block(normalisers_layout_);
+    const Memory normalisers = workshop.in_block(normalisers_, normalisers_layout_);
+    const auto scratch =
+        static_cast<std::int64_t>(attention_scratch(sizes_, compiler.options().threads));
+    scratch_layout_ = {{scratch}, memory::data_type::f32, memory::format_tag::x};
+    const Memory scratch_memory = workshop.temporary(scratch_layout_);
+    const auto attention = [=, sizes = sizes_](const AttentionDropout& dropout) {
+      attend(sizes, dropout, inputs_of<const float>(sizes, inputs),
+             {floats(made).data(), sizes.heads * sizes.width}, floats(normalisers).data(),
+             floats(scratch_memory).data());
+    };
+    LayerProgram& program = compiler.program();
+    program.training.emplace_back([attention, dropout = dropout(compiler)](Call& call) {
+      AttentionDropout drawn = dropout;
+      drawn.seed = call.seed;
+      attention(drawn);
+    });
+    program.evaluation.emplace_back([attention](Call&) { attention({}); });
+    if (stored != plain) compiler.add_forward(workshop.reorder(made, target));
+    compiler.round_output();
+    compiler.keep_output();
+  }
+
+  void plan_backward(Compiler& compiler) override {
+    Workshop& workshop = compiler.workshop();
+    Steps& steps = compiler.program().data_gradients;
+    const Description plain = fp32(compiler, compiler.output().shape);
+    const Memory gradient = compiler.output_gradient(plain, steps);
+    Memory made = compiler.kept_output();
+    if (made.get_desc() != plain) {
+      const Memory stored = made;
+      made = workshop.temporary(plain);
+      steps.push_back(workshop.reorder(stored, made));
+    }
+    InputMemories inputs;
+    InputMemories gradients;
+    std::vector<GradientPart> parts;
+    for (int i = 0; i < compiler.input_count(); ++i) {
+      const Description layout = fp32(compiler, compiler.input(i).shape);
+      inputs.push_back(compiler.kept_input(i, layout, steps));
+      // All are written, also those that nobody wants.
+      const bool is_wanted = compiler.input(i).needs_gradient;
+      if (is_wanted) parts.push_back(compiler.gradient_part(i, layout));
+      gradients.push_back(is_wanted ? parts.back().memory : workshop.temporary(layout));
+    }
+    const Memory normalisers = workshop.in_block(normalisers_, normalisers_layout_);
+    const Memory scratch = workshop.temporary(scratch_layout_);
+    steps.emplace_back([=, sizes = sizes_, dropout = dropout(compiler)](Call& call) {
+      AttentionDropout drawn = dropout;
+      drawn.seed = call.seed;
+      const std::int64_t features = sizes.heads * sizes.width;
+      attend_backward(sizes, drawn, inputs_of<const float>(sizes, inputs),
+                      {floats(made).data(), features}, floats(normalisers).data(),
+                      {floats(gradient).data(), features}, inputs_of<float>(sizes, gradients),
+                      floats(scratch).data());
+    });
+    for (const GradientPart& part : parts) compiler.deliver(part);
+  }
+
+ private:
+  static Description fp32(const Compiler& compiler, const models::Shape& shape) {
+    return compiler.plain_layout(shape, memory::data_type::f32);
+  }
+  [[nodiscard]] AttentionDropout dropout(const Compiler& compiler) const {
+    return {.layer = compiler.layer(), .probability = layer_.dropout};
+  }
+
+  models::Attention layer_;
+  AttentionSizes sizes_;
+  Description normalisers_layout_;
+  Description scratch_layout_;
+  Block normalisers_ = no_block;
+};
+
+}  // namespace
+
+Planner make_planner(const models::Attention& layer) {
+  return std::make_unique<AttentionPlanner>(layer);
+}
+
+}  // namespace paceline::runtime::onednn
