@@ -23,6 +23,18 @@ double sum_of_exponentials(std::span<const float> logits, float largest) {
   return sum;
 }
 
+// The logits of one label.
+struct Row {
+  std::span<const float> logits;
+  float largest = 0;
+  double sum = 0;  // of the exponentials, over that of the largest
+
+  Row(std::span<const float> all, std::size_t classes, std::size_t label)
+      : logits(all.subspan(label * classes, classes)),
+        largest(*std::max_element(logits.begin(), logits.end())),
+        sum(sum_of_exponentials(logits, largest)) {}
+};
+
 // How many classes come before the label's by their logits; all, if one is NaN.
 std::size_t rank(std::span<const float> logits, std::size_t label) {
   std::size_t before = 0;
@@ -41,14 +53,13 @@ PassOutcome softmax_cross_entropy(std::span<const float> logits, std::size_t cla
   std::vector<std::size_t> before(labels.size());
   const auto count = static_cast<std::ptrdiff_t>(labels.size());
 #pragma omp parallel for schedule(static) if (labels.size() * classes > least_parallel)
-  for (std::ptrdiff_t row = 0; row < count; ++row) {
-    const auto i = to_size(row);
-    const std::span<const float> of_label = logits.subspan(i * classes, classes);
+  for (std::ptrdiff_t number = 0; number < count; ++number) {
+    const auto i = to_size(number);
+    const Row row(logits, classes, i);
     const auto label = to_size(labels[i]);
-    const float largest = *std::max_element(of_label.begin(), of_label.end());
-    losses[i] = std::log(sum_of_exponentials(of_label, largest)) +
-                (static_cast<double>(largest) - static_cast<double>(of_label[label]));
-    before[i] = rank(of_label, label);
+    losses[i] = std::log(row.sum) +
+                (static_cast<double>(row.largest) - static_cast<double>(row.logits[label]));
+    before[i] = rank(row.logits, label);
   }
   PassOutcome outcome;
   for (std::size_t i = 0; i < labels.size(); ++i) {
@@ -66,14 +77,12 @@ void softmax_cross_entropy_gradient(std::span<const float> logits, std::size_t c
   const double factor = static_cast<double>(scale) / static_cast<double>(labels.size());
   const auto count = static_cast<std::ptrdiff_t>(labels.size());
 #pragma omp parallel for schedule(static) if (labels.size() * classes > least_parallel)
-  for (std::ptrdiff_t row = 0; row < count; ++row) {
-    const auto i = to_size(row);
-    const std::span<const float> of_label = logits.subspan(i * classes, classes);
+  for (std::ptrdiff_t number = 0; number < count; ++number) {
+    const auto i = to_size(number);
+    const Row row(logits, classes, i);
     const auto label = to_size(labels[i]);
-    const float largest = *std::max_element(of_label.begin(), of_label.end());
-    const double sum = sum_of_exponentials(of_label, largest);
     for (std::size_t c = 0; c < classes; ++c) {
-      const double softmax = exponential(of_label[c], largest) / sum;
+      const double softmax = exponential(row.logits[c], row.largest) / row.sum;
       gradient[i * classes + c] = static_cast<float>(factor * (softmax - (c == label ? 1.0 : 0.0)));
     }
   }

@@ -238,4 +238,5 @@ def main():
             print(line, flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -281,7 +281,7 @@ TEST(OpenDataset, SaysWhatItKnows) {
             "'fashion-mnist'?");
   EXPECT_EQ(error("/no/such/folder"),
             "'/no/such/folder' is neither a known dataset nor a folder; give 'fashion-mnist', "
-            "'synthetic', or a folder of images");
+            "'synthetic', a folder of images, or 'text:FILE'");
   const test::TemporaryFolder empty;
   EXPECT_EQ(error(empty.path()),
             empty.path() +

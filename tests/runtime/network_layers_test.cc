@@ -16,6 +16,7 @@ using models::Shape;
 using models::square;
 using test::distance;
 using test::Doubles;
+using test::expect_equal;
 using test::Gradients;
 using test::NetworkTrial;
 using test::norm;
@@ -37,46 +38,13 @@ Network around(const LayerKind& kind, const Shape& input, std::int64_t channels 
   return net.build();
 }
 
-void expect_equal(const Gradients& made, const Gradients& expected, double tolerance,
-                  const Network& network) {
-  EXPECT_NEAR(made.loss, expected.loss, tolerance * std::max(1.0, std::abs(expected.loss)));
-  EXPECT_LT(relative_error(made.logits, expected.logits), tolerance);
-  for (const ParameterPlace& place : parameter_places(network)) {
-    const auto part = [&](const Doubles& all) {
-      return Doubles(all.begin() + place.offset, all.begin() + place.offset + place.elements);
-    };
-    // A gradient may be 0, as that of a bias before a batch norm is.
-    const double scale = norm(part(expected.weights)) + 0.1 * norm(expected.weights);
-    EXPECT_LT(distance(part(made.weights), part(expected.weights)), tolerance * scale)
-        << place.name;
-  }
-}
-
 void expect_like_reference(const Network& network, int batch, std::uint64_t seed = 1) {
   const NetworkTrial trial(network, batch, seed);
   expect_equal(trial.of_mode(NumberType::fp32), trial.of_reference(), fp32_tolerance, network);
 }
 
-// (loss(w + h) - loss(w - h)) / 2h for a few weights of each tensor, in double precision.
 void expect_reference_differentiates(const Network& network) {
-  const NetworkTrial trial(network, 3);
-  const Gradients gradients = trial.of_reference();
-  const Doubles weights = NetworkTrial::doubles(trial.weights());
-  const Doubles images = NetworkTrial::doubles(trial.images());
-  auto reference = trial.reference();
-  for (const ParameterPlace& place : parameter_places(network)) {
-    for (const std::int64_t i : {std::int64_t{0}, place.elements / 2, place.elements - 1}) {
-      constexpr double step = 1e-5;
-      const auto index = static_cast<std::size_t>(place.offset + i);
-      const auto loss_at = [&](double change) {
-        Doubles moved = weights;
-        moved[index] += change;
-        return reference.forward(moved, images, trial.labels());
-      };
-      const double difference = (loss_at(step) - loss_at(-step)) / (2 * step);
-      EXPECT_NEAR(gradients.weights[index], difference, 1e-7) << place.name << " " << i;
-    }
-  }
+  test::expect_reference_differentiates(NetworkTrial(network, 3));
 }
 
 const std::vector<LayerKind>& kinds() {

@@ -19,8 +19,7 @@ using models::Network;
 using models::NetworkBuilder;
 using models::NumberType;
 using models::Shape;
-using test::distance;
-using test::Doubles;
+using test::expect_equal;
 using test::Gradients;
 using test::NetworkTrial;
 using test::norm;
@@ -86,20 +85,6 @@ NetworkTrial trial_of(const Network& network, int batch, std::uint64_t seed) {
   return trial;
 }
 
-void expect_close(const Gradients& made, const Gradients& expected, double tolerance,
-                  const Network& network) {
-  EXPECT_NEAR(made.loss, expected.loss, tolerance * std::max(1.0, std::abs(expected.loss)));
-  EXPECT_LT(relative_error(made.logits, expected.logits), tolerance);
-  for (const ParameterPlace& place : parameter_places(network)) {
-    const auto part = [&](const Doubles& all) {
-      return Doubles(all.begin() + place.offset, all.begin() + place.offset + place.elements);
-    };
-    const double scale = norm(part(expected.weights)) + 0.1 * norm(expected.weights);
-    EXPECT_LT(distance(part(made.weights), part(expected.weights)), tolerance * scale)
-        << place.name;
-  }
-}
-
 const std::vector<Sizes>& all_sizes() {
   static const std::vector<Sizes> all = {
       {},
@@ -119,26 +104,8 @@ const std::vector<Sizes>& all_sizes() {
 
 TEST(NetworkSequences, ReferenceHasTheGradientOfFiniteDifferences) {
   for (std::size_t i = 0; i < 5; ++i) {
-    const Network network = transformer(all_sizes()[i]);
-    const NetworkTrial trial = trial_of(network, 2, 3);
-    const Gradients gradients = trial.of_reference();
-    const Doubles weights = NetworkTrial::doubles(trial.weights());
-    const Doubles tokens = NetworkTrial::doubles(trial.images());
-    auto reference = trial.reference();
-    for (const ParameterPlace& place : parameter_places(network)) {
-      for (const std::int64_t element : {std::int64_t{0}, place.elements / 2, place.elements - 1}) {
-        constexpr double step = 1e-5;
-        const auto index = static_cast<std::size_t>(place.offset + element);
-        const auto loss_at = [&](double change) {
-          Doubles moved = weights;
-          moved[index] += change;
-          return reference.forward(moved, tokens, trial.labels());
-        };
-        const double difference = (loss_at(step) - loss_at(-step)) / (2 * step);
-        EXPECT_NEAR(gradients.weights[index], difference, 1e-7)
-            << i << " " << place.name << " " << element;
-      }
-    }
+    SCOPED_TRACE(i);
+    test::expect_reference_differentiates(trial_of(transformer(all_sizes()[i]), 2, 3));
   }
 }
 
@@ -147,7 +114,7 @@ TEST(NetworkSequences, EqualTheReference) {
     SCOPED_TRACE(sizes.elements);
     const Network network = transformer(sizes);
     const NetworkTrial trial = trial_of(network, 3, 5);
-    expect_close(trial.of_mode(NumberType::fp32), trial.of_reference(), fp32_tolerance, network);
+    expect_equal(trial.of_mode(NumberType::fp32), trial.of_reference(), fp32_tolerance, network);
   }
 }
 
@@ -157,10 +124,10 @@ TEST(NetworkSequences, EqualTheReferenceInNarrowStorage) {
     SCOPED_TRACE(sizes.elements);
     const Network network = transformer(sizes);
     const NetworkTrial trial = trial_of(network, 3, 5);
-    expect_close(trial.of_mode(NumberType::bf16), trial.of_reference(), 0.06, network);
-    expect_close(trial.of_mode(NumberType::bf16, 1, Arithmetic::fp32), trial.of_reference(), 0.06,
+    expect_equal(trial.of_mode(NumberType::bf16), trial.of_reference(), 0.06, network);
+    expect_equal(trial.of_mode(NumberType::bf16, 1, Arithmetic::fp32), trial.of_reference(), 0.06,
                  network);
-    expect_close(trial.of_mode(NumberType::fp16, 256), trial.of_reference(), 0.008, network);
+    expect_equal(trial.of_mode(NumberType::fp16, 256), trial.of_reference(), 0.008, network);
   }
 }
 

@@ -2,6 +2,9 @@
 // make of them.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -137,5 +140,42 @@ class NetworkTrial {
   std::vector<float> images_;
   std::vector<std::int32_t> labels_;
 };
+
+// Whether a pass made what it should, each tensor by the norm of its error.
+inline void expect_equal(const Gradients& made, const Gradients& expected, double tolerance,
+                         const models::Network& network) {
+  EXPECT_NEAR(made.loss, expected.loss, tolerance * std::max(1.0, std::abs(expected.loss)));
+  EXPECT_LT(relative_error(made.logits, expected.logits), tolerance);
+  for (const auto& place : runtime::parameter_places(network)) {
+    const auto part = [&](const Doubles& all) {
+      return Doubles(all.begin() + place.offset, all.begin() + place.offset + place.elements);
+    };
+    // A gradient may be 0, as that of a bias before a batch norm is.
+    const double scale = norm(part(expected.weights)) + 0.1 * norm(expected.weights);
+    EXPECT_LT(distance(part(made.weights), part(expected.weights)), tolerance * scale)
+        << place.name;
+  }
+}
+
+// The gradient is (loss(w + h) - loss(w - h)) / 2h for a few weights of each tensor, in double precision.
+inline void expect_reference_differentiates(const NetworkTrial& trial) {
+  const Gradients gradients = trial.of_reference();
+  const Doubles weights = NetworkTrial::doubles(trial.weights());
+  const Doubles images = NetworkTrial::doubles(trial.images());
+  auto reference = trial.reference();
+  for (const auto& place : runtime::parameter_places(trial.network())) {
+    for (const std::int64_t i : {std::int64_t{0}, place.elements / 2, place.elements - 1}) {
+      constexpr double step = 1e-5;
+      const auto index = static_cast<std::size_t>(place.offset + i);
+      const auto loss_at = [&](double change) {
+        Doubles moved = weights;
+        moved[index] += change;
+        return reference.forward(moved, images, trial.labels());
+      };
+      const double difference = (loss_at(step) - loss_at(-step)) / (2 * step);
+      EXPECT_NEAR(gradients.weights[index], difference, 1e-7) << place.name << " " << i;
+    }
+  }
+}
 
 }  // namespace paceline::test
