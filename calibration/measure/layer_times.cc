@@ -9,7 +9,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <random>
+#include <span>
 #include <utility>
 
 #include "calibration/fit/statistics.h"
@@ -20,6 +20,7 @@
 #include "runtime/channel/transport_channel.h"
 #include "runtime/exchange/gradient_exchange.h"
 #include "runtime/network/cpu_network.h"
+#include "runtime/training/data/synthetic.h"
 
 namespace paceline::calibration {
 namespace {
@@ -223,13 +224,18 @@ class Load {
                                                   : models::NumberType::fp32,
                                    .threads = request.threads}),
         images_(to_size(work.input_elements * request.batch)),
-        labels_(to_size(request.batch)) {
+        labels_(to_size(request.batch * network_.traits().labels)) {
     network_.set_weights(runtime::initial_weights(request.network, {}));
-    std::mt19937_64 random(1);
-    std::normal_distribution<float> normal;
-    std::generate(images_.begin(), images_.end(), [&] { return normal(random); });
-    for (std::size_t i = 0; i < labels_.size(); ++i)
-      labels_[i] = static_cast<std::int32_t>(i % to_size(network_.classes()));
+    const auto data = runtime::make_synthetic_dataset({.source = "synthetic",
+                                                       .sample = request.network.input(),
+                                                       .classes = network_.classes(),
+                                                       .synthetic_samples = request.batch});
+    const std::size_t elements = images_.size() / to_size(request.batch);
+    const std::size_t labels = to_size(data->labels());
+    for (std::size_t i = 0; i < to_size(request.batch); ++i)
+      data->read(runtime::Part::training, static_cast<std::int64_t>(i), {}, 1,
+                 std::span(images_).subspan(i * elements, elements),
+                 std::span(labels_).subspan(i * labels, labels));
     gradients_.resize(to_size(network_.parameter_elements()));
   }
 

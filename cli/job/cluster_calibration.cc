@@ -142,7 +142,7 @@ CalibrationRequest load_calibration(const CalibrationOptions& options) {
   }
   if (!options.model.empty()) {
     request.network = load_layers(options.model);
-    parsing_option("--model", [&] { runtime::check_trainable_on_gpus(*request.network); });
+    parsing_option("--model", [&] { runtime::check_trainable(*request.network); });
   }
   request.batch = static_cast<int>(
       parsing_option("--batch", [&] { return parse_count(options.batch, 1, 1 << 20); }));
