@@ -9,7 +9,7 @@
 namespace paceline::runtime {
 namespace {
 
-// What of a layer is not trained yet; empty where all of it is.
+// Says what is not trained yet of a layer. It is empty where all of the layer is trained.
 std::string missing(const models::Attention& attention) {
   if (attention.sliding_window > 0) return "has a sliding window";
   if (attention.window > 0) return "has windows";
@@ -46,8 +46,8 @@ void check_kinds(const models::Network& network, Holds holds, const std::string&
                    remedy);
 }
 
-// An embedding of tokens reads the network's input, which nobody else reads but for its length: tokens are counts
-// that no other layer computes with.
+// An embedding of tokens reads the network's input, and no other layer computes with the
+// numbers of tokens. An embedding of positions reads the length alone.
 void check_tokens(const models::Network& network) {
   for (const models::Layer& layer : network.layers()) {
     const auto* const embedding = std::get_if<models::Embedding>(&layer.kind);

@@ -49,7 +49,7 @@ struct OptimizerRecipe {
   double rmsprop_rate = 3e-4;   // of the RMSprop part, whatever the learning rate is
   double rmsprop_decay = 0.99;  // of the mean square of the gradients
   double rmsprop_epsilon = 1e-8;
-  // Of Adam and AdamW; `momentum` is the decay of the means.
+  // These two belong to Adam and AdamW, for which `momentum` is the decay of the means.
   double square_decay = 0.999;
   double adam_epsilon = 1e-8;
   // The gradients of all parameters are scaled down to this norm where theirs is larger (Pascanu 2013); 0: never.

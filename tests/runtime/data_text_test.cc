@@ -75,7 +75,7 @@ TEST(Text, OfTheWrongKindIsRefused) {
   EXPECT_NE(refused(request_of(folder / "missing", 4)).find("missing"), std::string::npos);
 }
 
-// Of four tokens three or more are followed by what always follows them.
+// Three of four tokens or more are followed by their one successor.
 TEST(SyntheticSequences, CanBeLearned) {
   const auto dataset =
       open_dataset({.source = "synthetic:50", .sample = Shape::sequence(100), .classes = 1000});

@@ -124,7 +124,7 @@ class NetworkTrial {
   [[nodiscard]] std::size_t count_classes() const {
     return static_cast<std::size_t>(runtime::count_classes(network_));
   }
-  // That the network embeds; 0 for one of images.
+  // The number of tokens that the network embeds. It is 0 for a network of images.
   [[nodiscard]] std::int64_t count_tokens() const {
     for (const models::Layer& layer : network_.layers()) {
       const auto* const embedding = std::get_if<models::Embedding>(&layer.kind);

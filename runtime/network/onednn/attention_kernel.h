@@ -28,7 +28,7 @@ struct RowsOf {
   std::int64_t stride = 0;
 };
 
-// Of the dropout of the softmax (dropout.h): 0 is none.
+// The dropout of the softmax (dropout.h). With a probability of 0 there is none.
 struct AttentionDropout {
   std::uint64_t seed = 0;
   int layer = 0;
