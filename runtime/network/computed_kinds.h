@@ -1,5 +1,5 @@
-// Which kinds of layers runtime/network computes, and which of them on GPUs, too. The others are predicted, and not
-// trained yet.
+// The kinds of layers that runtime/network computes on CPUs, and those that it computes on GPUs, too. All others are
+// predicted, and not trained yet.
 #pragma once
 
 #include <type_traits>

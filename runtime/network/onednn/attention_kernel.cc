@@ -27,7 +27,8 @@ struct Factor {
   bool is_transposed = false;
 };
 
-// result = scale a b + keep result, for a result of rows x columns; `inner` is summed over.
+// Computes result = scale a b + keep result. The result has rows x columns numbers, and each is a sum of `inner`
+// products.
 void multiply(std::int64_t rows, std::int64_t columns, std::int64_t inner, float scale,
               const Factor& a, const Factor& b, float keep, float* result, std::int64_t stride) {
   const dnnl_status_t status =

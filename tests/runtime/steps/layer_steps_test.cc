@@ -515,6 +515,16 @@ TEST(LayerSteps, RefuseKindsThatAreOnlyPredicted) {
                           ", which is not trained yet"));
   }
   for (const models::LayerKind& kind :
+       {models::LayerKind(models::LayerNorm{}), models::LayerKind(models::Linear{4})}) {
+    models::NetworkBuilder net("net", image);
+    net.add("layer", kind);
+    net.add("full", models::FullyConnected{10});
+    net.add("loss", models::SoftmaxCrossEntropy{});
+    EXPECT_THAT(error_of([&] { return layer_steps(net.build(), 1); }),
+                HasSubstr("layer 'layer' is of kind " + std::string(models::name(kind)) +
+                          ", which is trained on CPUs only yet"));
+  }
+  for (const models::LayerKind& kind :
        {models::LayerKind(models::ClassToken{}), models::LayerKind(models::MeanToken{})}) {
     models::NetworkBuilder net("net", models::Shape::sequence(4, 4));
     net.add("layer", kind);
