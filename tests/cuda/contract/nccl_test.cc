@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -364,6 +365,30 @@ TEST_F(NcclDouble, NamesBothSidesOfADeadlock) {
   EXPECT_THAT(text, HasSubstr("deadlock"));
   EXPECT_THAT(text, HasSubstr("rank 0 send #0 of 12 float32 to rank 1: rank 1 receive #0 of 12 "
                               "float32 from rank 0 is behind rank 1 send #0"));
+}
+
+// A rank whose peers are all busy outside of CUDA, for longer than others wait for them, lets them come back: also
+// where they become so while it waits.
+TEST_F(NcclDouble, WaitsForPeersThatAreBusyElsewhere) {
+  constexpr double passed_over_s = 1e-3;
+  constexpr std::chrono::milliseconds busy(5);
+  constexpr int calls_before = 8;
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    cuda_on_host::reset(cuda_on_host::Order::random, seed);
+    cuda_on_host::nccl::reset();
+    cuda_on_host::pass_over_after(passed_over_s);
+    const ncclUniqueId id = unique_id();
+    on_ranks(3, [&](int r) {
+      const Rank rank(r, 3, id);
+      const Floats data(n);
+      put(data, std::vector<float>(n, 1), rank.stream());
+      for (int call = 0; r != 0 && call < calls_before; ++call)
+        EXPECT_OK(cudaStreamQuery(rank.stream()));
+      if (r != 0) std::this_thread::sleep_for(busy);
+      EXPECT_NCCL(ncclAllReduce(data, data, n, ncclFloat32, ncclSum, rank.comm(), rank.stream()));
+      EXPECT_EQ(fetch(data, n, rank.stream()), std::vector<float>(n, 3));
+    });
+  }
 }
 
 TEST_F(NcclDouble, BuffersSendsWhereATestSaysSo) {

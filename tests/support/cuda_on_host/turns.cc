@@ -57,14 +57,14 @@ void draw_turn() {
   s.changed.notify_all();
 }
 
+// Returns without a turn where nobody can take it: the thread is then in wait() and looks again, after it has let
+// the lock go. An absent thread needs the lock to come back.
 void await_turn(Thread& me) {
   State& s = state();
   while (s.turn != &me) {
+    if (s.turn == nullptr) draw_turn();
     Thread* const holder = s.turn;
-    if (holder == nullptr) {
-      draw_turn();
-      continue;
-    }
+    if (holder == nullptr || holder == &me) return;
     const bool moved = s.changed.wait_for(me.lock, std::chrono::duration<double>(s.absent_after_s),
                                           [&] { return s.turn != holder; });
     if (!moved && s.turn == holder && holder->calls_deep == 0) {
@@ -128,14 +128,12 @@ void apply_environment() {
 ApiCall::ApiCall(const char* name) {
   Thread& me = this_thread();
   State& s = state();
-  if (me.calls_deep++ == 0) {
-    me.lock = std::unique_lock<std::mutex>(s.mutex);
-    if (me.enrolled) {
-      me.absent = false;
-      await_turn(me);
-      draw_turn();
-      await_turn(me);
-    }
+  if (me.calls_deep == 0) me.lock = std::unique_lock<std::mutex>(s.mutex);
+  if (me.calls_deep++ == 0 && me.enrolled) {
+    me.absent = false;
+    await_turn(me);
+    draw_turn();
+    await_turn(me);
   }
   apply_environment();
   ++s.calls[name];
