@@ -13,23 +13,24 @@ class Blocks {
   // Adds a block that reads the named layer, with experts or the usual feed-forward layers. Returns the name of its
   // last layer.
   std::string add(const std::string& name, const std::string& input, bool has_experts) {
-    const std::string first = net_.add(name + ".norm1", LayerNorm{sizes_.norm_bias}, {input});
+    const std::string first = net_.add(name + ".norm1", norm(), {input});
     const std::string attended = attention(name + ".attn", first);
     if (sizes_.is_parallel) {
       const std::string second =
-          sizes_.norms == 1 ? first
-                            : net_.add(name + ".norm2", LayerNorm{sizes_.norm_bias}, {input});
+          sizes_.norms == 1 ? first : net_.add(name + ".norm2", norm(), {input});
       const std::string fed = feed_forward(name + ".mlp", second);
       return net_.add(name + ".add", Add{}, {input, attended, fed});
     }
     const std::string middle = net_.add(name + ".add1", Add{}, {input, attended});
-    const std::string second = net_.add(name + ".norm2", LayerNorm{sizes_.norm_bias});
+    const std::string second = net_.add(name + ".norm2", norm());
     if (!has_experts)
       return net_.add(name + ".add2", Add{}, {middle, feed_forward(name + ".mlp", second)});
     return experts(name, middle, second);
   }
 
  private:
+  [[nodiscard]] LayerNorm norm() const { return {sizes_.norm_bias, sizes_.rms_norm}; }
+
   std::string attention(const std::string& name, const std::string& input) {
     if (sizes_.latent.rank > 0) return latent_attention(name, input);
     const std::int64_t all = sizes_.heads + 2 * sizes_.key_value_heads;
@@ -39,7 +40,10 @@ class Blocks {
                              .causal = true,
                              .fused = true,
                              .sliding_window = sizes_.sliding_window,
-                             .head_norms = sizes_.head_norms});
+                             .head_norms = sizes_.head_norms,
+                             .rotary_base = sizes_.rotary_base,
+                             .rotary_features = sizes_.rotary_features,
+                             .alibi = sizes_.alibi});
     return net_.add(name + ".out", Linear{sizes_.features, sizes_.output_bias});
   }
 
@@ -49,13 +53,13 @@ class Blocks {
     std::string queries = input;
     if (latent.query_rank > 0) {
       net_.add(name + ".q_down", Linear{latent.query_rank, false}, {input});
-      queries = net_.add(name + ".q_norm", LayerNorm{false});
+      queries = net_.add(name + ".q_norm", LayerNorm{.bias = false, .rms = true});
     }
     queries = net_.add(name + ".q", Linear{sizes_.heads * query, false}, {queries});
     const std::string shared =
         net_.add(name + ".k_shared", Linear{latent.positioned, false}, {input});
     net_.add(name + ".kv_down", Linear{latent.rank, false}, {input});
-    net_.add(name + ".kv_norm", LayerNorm{false});
+    net_.add(name + ".kv_norm", LayerNorm{.bias = false, .rms = true});
     const std::string keys_and_values = net_.add(
         name + ".kv", Linear{sizes_.heads * (sizes_.head_features + latent.value_features), false});
     net_.add(name,
@@ -124,7 +128,8 @@ Network decoder(const Decoder& sizes) {
   for (std::int64_t i = 0; i < sizes.blocks; ++i)
     last = blocks.add("h" + std::to_string(i), last,
                       sizes.experts.count > 0 && i >= sizes.experts.dense_blocks);
-  const std::string normalised = net.add("norm", LayerNorm{sizes.norm_bias}, {last});
+  const std::string normalised =
+      net.add("norm", LayerNorm{sizes.norm_bias, sizes.rms_norm}, {last});
   if (sizes.is_tied)
     net.add("logits", TiedLinear{}, {normalised, "tokens"});
   else

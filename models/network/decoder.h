@@ -1,8 +1,7 @@
 // Decoder-only transformers, by their sizes: GPT, Llama and their like. The zoo and configurations of
 // Hugging Face (hugging_face.h) make networks of them.
 //
-// Attention is fused (layer.h). Rotary positions and distances in scores (ALiBi) have no parameters, and
-// what they take is not counted. Queries, keys and values are one matrix, as their programs have them.
+// Attention is fused (layer.h). Queries, keys and values are one matrix, as their programs have them.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +41,11 @@ struct Decoder {
   std::int64_t head_features = 1;
   std::int64_t inner = 1;  // features inside the feed-forward layers
   std::int64_t vocabulary = 1;
-  std::int64_t sequence = 1;        // elements of a sample
-  std::int64_t positions = 0;       // that are learned
+  std::int64_t sequence = 1;   // elements of a sample
+  std::int64_t positions = 0;  // that are learned
+  double rotary_base = 0;      // these, too, are of attention (layer.h)
+  std::int64_t rotary_features = 0;
+  bool alibi = false;
   std::int64_t sliding_window = 0;  // of attention; 0: none
   bool is_tied = false;             // the last matrix is the table of tokens
   bool has_gate = false;            // SwiGLU, with SiLU; else GELU
@@ -51,6 +53,7 @@ struct Decoder {
   bool is_parallel = false;
   int norms = 2;            // of a parallel block: one for both, or one each
   bool head_norms = false;  // of the queries and keys of each head
+  bool rms_norm = false;    // root mean square norms; else layer norms
   LatentAttention latent = {};
   Experts experts = {};
   // Whether these layers have a bias.

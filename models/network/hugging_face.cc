@@ -18,6 +18,8 @@ namespace {
 constexpr std::int64_t longest_default_sample = 8192;
 // The most elements that a configuration may have positions for, or a window of.
 constexpr std::int64_t most_positions = 100'000'000;
+constexpr double usual_rotary_base = 1e4;
+constexpr double least_rotary_base = 1;
 
 std::int64_t size_or(const JsonValue& config, const char* key, std::int64_t otherwise) {
   return config.has_value(key) ? config.at(key).whole(1, largest_size) : otherwise;
@@ -35,6 +37,15 @@ std::int64_t of_head(const JsonValue& config, std::int64_t features, std::int64_
   return features / heads;
 }
 
+// Of rotary positions. Newer configurations have it in a group of its own.
+double rotary_base(const JsonValue& config, const char* key, double otherwise) {
+  const bool is_grouped =
+      config.has_value("rope_parameters") && config.at("rope_parameters").has_value(key);
+  const JsonValue& owner = is_grouped ? config.at("rope_parameters") : config;
+  return owner.has_value(key) ? owner.at(key).number(least_rotary_base, largest_rotary_base)
+                              : otherwise;
+}
+
 std::int64_t sample_of(const JsonValue& config, const char* key, std::int64_t otherwise) {
   const std::int64_t positions =
       config.has_value(key) ? config.at(key).whole(1, most_positions) : otherwise;
@@ -50,6 +61,7 @@ struct LlamaDefaults {
   std::int64_t positions;
   std::int64_t blocks = 32;
   std::int64_t features = 4096;
+  double rotary_base = usual_rotary_base;
 };
 Decoder of_llamas_kind(const JsonValue& config, const LlamaDefaults& defaults) {
   Decoder made;
@@ -64,6 +76,8 @@ Decoder of_llamas_kind(const JsonValue& config, const LlamaDefaults& defaults) {
   made.sequence = sample_of(config, "max_position_embeddings", defaults.positions);
   made.is_tied = flag_or(config, "tie_word_embeddings", false);
   made.has_gate = true;
+  made.rms_norm = true;
+  made.rotary_base = rotary_base(config, "rope_theta", defaults.rotary_base);
   return made;
 }
 
@@ -87,8 +101,11 @@ Decoder mistral(const JsonValue& config) {
 }
 
 Decoder mixtral(const JsonValue& config) {
-  Decoder made = of_llamas_kind(
-      config, {.inner = 14336, .vocabulary = 32000, .key_value_heads = 8, .positions = 131072});
+  Decoder made = of_llamas_kind(config, {.inner = 14336,
+                                         .vocabulary = 32000,
+                                         .key_value_heads = 8,
+                                         .positions = 131072,
+                                         .rotary_base = 1e6});
   if (config.has_value("sliding_window"))
     made.sliding_window = config.at("sliding_window").whole(1, most_positions);
   made.experts = {.count = size_or(config, "num_local_experts", 8),
@@ -208,6 +225,9 @@ Decoder gpt_neox(const JsonValue& config) {
   made.is_parallel = flag_or(config, "use_parallel_residual", true);
   made.norm_bias = made.inner_bias = true;
   made.query_bias = made.output_bias = flag_or(config, "attention_bias", true);
+  made.rotary_base = rotary_base(config, "rotary_emb_base", usual_rotary_base);
+  const double share = config.has_value("rotary_pct") ? config.at("rotary_pct").number(0, 1) : 0.25;
+  made.rotary_features = static_cast<std::int64_t>(share * static_cast<double>(made.head_features));
   return made;
 }
 
@@ -232,6 +252,8 @@ Decoder falcon(const JsonValue& config) {
                                     : (is_new ? 2 : 1));
   made.norm_bias = true;
   made.query_bias = made.output_bias = made.inner_bias = flag_or(config, "bias", false);
+  made.alibi = flag_or(config, "alibi", false);
+  if (!made.alibi) made.rotary_base = rotary_base(config, "rope_theta", usual_rotary_base);
   return made;
 }
 
@@ -255,6 +277,7 @@ Decoder mpt(const JsonValue& config) {
   made.is_tied = flag_or(config, "tie_word_embeddings", true);
   const bool has_bias = !flag_or(config, "no_bias", true);
   made.norm_bias = made.query_bias = made.output_bias = made.inner_bias = has_bias;
+  made.alibi = true;
   return made;
 }
 

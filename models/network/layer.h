@@ -14,6 +14,7 @@ namespace paceline::models {
 
 // No size or count of a layer or an input is larger: products of a few of them stay in range.
 inline constexpr std::int64_t largest_size = 1'000'000;
+inline constexpr double largest_rotary_base = 1e12;
 
 // A height and a width.
 struct Extent {
@@ -176,9 +177,10 @@ struct TiedLinear {
 };
 
 // Normalises each element of a sequence or place of an image, or a vector, over its features (Ba
-// 2016). Without a bias it is also the root mean square norm (Zhang 2019), which moves as much.
+// 2016). With `rms` it divides by the root of the mean square, and subtracts no mean (Zhang 2019).
 struct LayerNorm {
   bool bias = true;
+  bool rms = false;
   bool operator==(const LayerNorm&) const = default;
 };
 
@@ -214,6 +216,11 @@ struct Tanh {
 // all heads' keys share, which have positions. Values have `value_features` in each head, and queries the
 // features of a key with the shared ones. It is fused. `head_norms` normalise queries and keys of each head, with
 // two parameters, NAME.q_norm and NAME.k_norm (Qwen 3).
+//
+// Where positions are not learned, attention has them. With a `rotary_base` it turns pairs of features of queries and
+// keys by angles (Su 2021, arXiv 2104.09864, 3.4.2): of features i and i + n / 2 by p base^(-2 i / n) at position p,
+// where n is the first `rotary_features` of each head, or all of them where that is 0. With `alibi` it adds to the
+// scores what grows with the distance (Press 2021, arXiv 2108.12409). What these move is not counted.
 struct Attention {
   std::int64_t heads = 1;
   std::int64_t key_value_heads = 0;
@@ -225,6 +232,9 @@ struct Attention {
   std::int64_t sliding_window = 0;
   std::int64_t value_features = 0;
   bool head_norms = false;
+  double rotary_base = 0;
+  std::int64_t rotary_features = 0;
+  bool alibi = false;
   bool operator==(const Attention&) const = default;
 };
 

@@ -43,7 +43,7 @@ struct OutOfRange {
                   a.key_value_heads == 0 ? "" : of("key_value_heads", a.key_value_heads),
                   a.window == 0 ? "" : of("window", a.window),
                   a.sliding_window == 0 ? "" : of("sliding_window", a.sliding_window),
-                  a.value_features == 0 ? "" : of("value_features", a.value_features)});
+                  a.value_features == 0 ? "" : of("value_features", a.value_features), rotary(a)});
   }
   std::string operator()(const RelativePositionBias& b) const {
     return first({of("entries", b.entries), of("heads", b.heads), of("window", b.window),
@@ -90,6 +90,14 @@ struct OutOfRange {
     return in_range(s.channels, 1) && in_range(s.height, 1) && in_range(s.width, 1)
                ? ""
                : fmt::format("{} {}", what, to_text(s));
+  }
+  static std::string rotary(const Attention& a) {
+    const bool is_base =
+        a.rotary_base == 0 || (a.rotary_base > 1 && a.rotary_base <= largest_rotary_base);
+    if (!is_base) return fmt::format("rotary_base {}", a.rotary_base);
+    const bool are_features =
+        in_range(a.rotary_features, 0) && (a.rotary_base > 0 || a.rotary_features == 0);
+    return are_features ? "" : fmt::format("rotary_features {}", a.rotary_features);
   }
   static std::string probability(double p) {
     const bool is_probability = p >= 0 && p <= 1;  // NaN is none

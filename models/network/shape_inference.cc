@@ -221,7 +221,9 @@ struct Inference {
     if (a.fused && (has_bias || a.dropout > 0 || a.window > 0 || a.learned_scale))
       fail(layer, "fused attention with a bias, a dropout, windows or a scale of its scores",
            "leave those out, or fused: true");
-    return Shape::sequence(in[0].height, sequences == 1 ? of_packed(a) : of_queries(a));
+    const std::int64_t features = sequences == 1 ? of_packed(a) : of_queries(a);
+    check_rotary(a, features / a.heads);
+    return Shape::sequence(in[0].height, features);
   }
   Shape operator()(const SelectTokens& s) const {
     need_sequence();
@@ -310,6 +312,12 @@ struct Inference {
       fail(layer,
            fmt::format("{} heads of queries share {} of keys and values", heads, key_value_heads),
            "choose a number that divides the heads of queries");
+  }
+  void check_rotary(const Attention& a, std::int64_t of_head) const {
+    const std::int64_t turned = a.rotary_features == 0 ? of_head : a.rotary_features;
+    if (a.rotary_base > 0 && (turned > of_head || turned % 2 != 0))
+      fail(layer, fmt::format("{} of {} features of a head turn in pairs", turned, of_head),
+           "choose an even number of them");
   }
   void need_sequence() const {
     if (!in[0].is_sequence)

@@ -99,10 +99,11 @@ std::vector<std::string> attributes(std::string_view kind) {
   if (kind == "embedding") return {"of", "entries", "features"};
   if (kind == "linear") return {"outputs", "bias"};
   if (kind == "tied_linear") return {"table", "bias"};
-  if (kind == "layer_norm") return {"bias"};
+  if (kind == "layer_norm") return {"bias", "rms"};
   if (kind == "attention")
     return {"heads",         "key_value_heads", "causal",         "dropout",        "window",
-            "learned_scale", "fused",           "sliding_window", "value_features", "head_norms"};
+            "learned_scale", "fused",           "sliding_window", "value_features", "head_norms",
+            "rotary_base",   "rotary_features", "alibi"};
   if (kind == "route_tokens") return {"experts", "active", "bias"};
   if (kind == "expert_linear") return {"experts", "outputs"};
   if (kind == "combine_tokens") return {"active"};
@@ -127,6 +128,10 @@ double probability(const std::string& text) {
   return parse_share(text, 0, 1);
 }
 
+double rotary_base(const std::string& text) {
+  return parse_number(text, 0, largest_rotary_base);
+}
+
 Embedding::Of embedding_of(const std::string& text) {
   const auto found = std::find(embedding_names.begin(), embedding_names.end(), text);
   if (found == embedding_names.end())
@@ -144,7 +149,8 @@ std::optional<LayerKind> kind_of_sequences(const YamlMap& map, std::string_view 
   if (kind == "linear")
     return Linear{.outputs = map.parsed("outputs", size), .bias = map.flag_or("bias", true)};
   if (kind == "tied_linear") return TiedLinear{map.flag_or("bias", false)};
-  if (kind == "layer_norm") return LayerNorm{map.flag_or("bias", true)};
+  if (kind == "layer_norm")
+    return LayerNorm{.bias = map.flag_or("bias", true), .rms = map.flag_or("rms", false)};
   if (kind == "class_token") return ClassToken{};
   if (kind == "relative_position_bias") {
     return RelativePositionBias{
@@ -155,7 +161,7 @@ std::optional<LayerKind> kind_of_sequences(const YamlMap& map, std::string_view 
   }
   if (kind == "gelu") return Gelu{};
   if (kind == "silu") return Silu{};
-  if (kind == "rms_norm") return LayerNorm{.bias = false};
+  if (kind == "rms_norm") return LayerNorm{.bias = false, .rms = true};
   if (kind == "tanh") return Tanh{};
   if (kind == "attention") {
     return Attention{
@@ -170,7 +176,11 @@ std::optional<LayerKind> kind_of_sequences(const YamlMap& map, std::string_view 
             map.has("sliding_window") ? map.parsed("sliding_window", size_or_zero) : 0,
         .value_features =
             map.has("value_features") ? map.parsed("value_features", size_or_zero) : 0,
-        .head_norms = map.flag_or("head_norms", false)};
+        .head_norms = map.flag_or("head_norms", false),
+        .rotary_base = map.has("rotary_base") ? map.parsed("rotary_base", rotary_base) : 0,
+        .rotary_features =
+            map.has("rotary_features") ? map.parsed("rotary_features", size_or_zero) : 0,
+        .alibi = map.flag_or("alibi", false)};
   }
   if (kind == "route_tokens")
     return RouteTokens{.experts = map.parsed("experts", size),
@@ -446,6 +456,10 @@ std::string attributes_text(const LayerKind& kind) {
     if (attention->value_features != 0)
       add("value_features", fmt::format("{}", attention->value_features));
     if (attention->head_norms) add("head_norms", "true");
+    if (attention->rotary_base != 0) add("rotary_base", fmt::format("{}", attention->rotary_base));
+    if (attention->rotary_features != 0)
+      add("rotary_features", fmt::format("{}", attention->rotary_features));
+    if (attention->alibi) add("alibi", "true");
   } else if (const auto* route = std::get_if<RouteTokens>(&kind)) {
     add("experts", fmt::format("{}", route->experts));
     add("active", fmt::format("{}", route->active));
@@ -457,6 +471,7 @@ std::string attributes_text(const LayerKind& kind) {
     add("active", fmt::format("{}", combine->active));
   } else if (const auto* norm = std::get_if<LayerNorm>(&kind)) {
     if (!norm->bias) add("bias", "false");
+    if (norm->rms) add("rms", "true");
   } else if (const auto* bias = std::get_if<RelativePositionBias>(&kind)) {
     add("entries", fmt::format("{}", bias->entries));
     add("heads", fmt::format("{}", bias->heads));

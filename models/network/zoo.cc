@@ -35,6 +35,7 @@ constexpr std::array all = {
     ZooEntry{"gpt2-large", "GPT-2 of 36 blocks, 1024 tokens, tied decoder (Radford 2019)",
              gpt2_large},
     ZooEntry{"gpt2-xl", "GPT-2 of 48 blocks, 1024 tokens, tied decoder (Radford 2019)", gpt2_xl},
+    ZooEntry{"llama-tiny", "Llama of 4 blocks, 64 bytes, grouped queries (for CPUs)", llama_tiny},
     ZooEntry{"llama-2-7b", "Llama 2 7B, 4096 tokens (Touvron 2023)", llama_2_7b},
     ZooEntry{"llama-2-70b", "Llama 2 70B, 4096 tokens, grouped queries (Touvron 2023)",
              llama_2_70b},

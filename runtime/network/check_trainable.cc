@@ -1,8 +1,12 @@
 // Tests: tests/runtime/network_test.cc.
 #include <algorithm>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "models/base/error.h"
+#include "models/base/to_size.h"
+#include "models/network/shape_inference.h"
 #include "runtime/network/computed_kinds.h"
 #include "runtime/network/trainable_network.h"
 
@@ -16,10 +20,11 @@ std::string missing(const models::Attention& attention) {
   if (attention.learned_scale) return "learns the scale of its scores";
   if (attention.value_features > 0) return "has a latent vector";
   if (attention.head_norms) return "normalises its heads";
+  if (attention.alibi) return "adds distances to its scores";
   return {};
 }
 std::string missing(const models::LayerNorm& norm) {
-  return norm.bias ? "" : "has no bias, as a root mean square norm";
+  return norm.rms && norm.bias ? "is a root mean square norm with a bias" : "";
 }
 std::string missing(const models::Embedding& embedding) {
   return embedding.of == models::Embedding::Of::segments ? "is of segments" : "";
@@ -28,10 +33,17 @@ template <class Kind>
 std::string missing(const Kind& /*kind*/) {
   return {};
 }
-std::string missing(const models::Layer& layer) {
+std::string missing(const models::Layer& layer, const models::Network& network,
+                    std::span<const models::Shape> outputs) {
+  const auto shape = [&](int input) {
+    return input == models::network_input ? network.input() : outputs[to_size(input)];
+  };
   const auto* const attention = std::get_if<models::Attention>(&layer.kind);
   if (attention != nullptr && layer.inputs.size() != 1 && layer.inputs.size() != 3)
     return "has a bias of its scores";
+  const bool multiplies = std::holds_alternative<models::Multiply>(layer.kind);
+  if (multiplies && shape(layer.inputs[0]) != shape(layer.inputs[1]))
+    return "multiplies each channel by one number";
   return std::visit([](const auto& kind) { return missing(kind); }, layer.kind);
 }
 
@@ -75,8 +87,9 @@ void check_trainable(const models::Network& network) {
             [](const auto& kind) { return is_computed<std::decay_t<decltype(kind)>>; }, layer.kind);
       },
       "not trained yet", others);
+  const std::vector<models::Shape> outputs = models::infer_shapes(network);
   for (const models::Layer& layer : layers)
-    if (const std::string what = missing(layer); !what.empty())
+    if (const std::string what = missing(layer, network, outputs); !what.empty())
       throw InputError("layer '" + layer.name + "' " + what + ", which is not trained yet", others);
   check_tokens(network);
   const auto is_loss = [](const models::Layer& layer) {

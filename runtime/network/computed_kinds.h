@@ -14,14 +14,14 @@ inline constexpr bool is_one_of = (std::is_same_v<Kind, Kinds> || ...);
 template <class Kind>
 inline constexpr bool is_computed =
     !is_one_of<Kind, models::Tanh, models::SelectTokens, models::FirstToken,
-               models::StochasticDepth, models::Multiply, models::Scale, models::Rearrange,
-               models::Slice, models::Pad, models::ClassToken, models::RelativePositionBias,
-               models::MeanToken, models::Silu, models::RouteTokens, models::ExpertLinear,
-               models::CombineTokens>;
+               models::StochasticDepth, models::Scale, models::Rearrange, models::Slice,
+               models::Pad, models::ClassToken, models::RelativePositionBias, models::MeanToken,
+               models::RouteTokens, models::ExpertLinear, models::CombineTokens>;
 
 template <class Kind>
 inline constexpr bool is_computed_on_gpus =
-    is_computed<Kind> && !is_one_of<Kind, models::Embedding, models::Linear, models::TiedLinear,
-                                    models::LayerNorm, models::Gelu, models::Attention>;
+    is_computed<Kind> &&
+    !is_one_of<Kind, models::Embedding, models::Linear, models::TiedLinear, models::LayerNorm,
+               models::Gelu, models::Silu, models::Multiply, models::Attention>;
 
 }  // namespace paceline::runtime

@@ -17,6 +17,8 @@ set(network_sources
   network/onednn/normalization.cc
   network/onednn/pool.cc
   network/onednn/reshape.cc
+  network/onednn/rms_norm.cc
+  network/onednn/rotary.cc
   network/onednn/step.cc
   network/onednn/workshop.cc
   network/parameters.cc

@@ -87,7 +87,8 @@ class Text(unittest.TestCase):
             (self.train(model="resnet-small"), "is text, but the network takes an image"),
             (self.train("--device", "cuda"), "--device"),
             (self.train(model="bert-base"), "not trained yet"),
-            (self.train(model="llama-3-8b"), "not trained yet"),
+            (self.train(model="mistral-7b"), "layer 'h0.attn' has a sliding window, which is not trained yet"),
+            (self.train(model="llama-3.1-405b"), "training llama-3.1-405b takes at least 6.49 TB on each rank, and the machine has"),
             (run("train", "--model", "gpt2-tiny", "--data", "fashion-mnist", cwd=self.folder), "the network takes"),
         ]
         for result, message in cases:
@@ -109,12 +110,17 @@ class Text(unittest.TestCase):
         text.write_bytes(LICENCE.read_bytes()[: (BATCH * ELEMENTS + 1) * 10 // 9 + 1])
         recipe = self.folder / "r.yaml"
         recipe.write_text(RECIPE)
+        for model in MODELS:
+            with self.subTest(model):
+                self.check_steps(model, recipe, text)
+
+    def check_steps(self, model, recipe, text):
         for steps in (1, 6):
-            result = self.train("--recipe", recipe, "--stop-after", str(steps), "--checkpoint", f"{steps}.checkpoint", "--metrics", f"{steps}.jsonl", "--ranks", "1", text=text)
+            result = self.train("--recipe", recipe, "--stop-after", str(steps), "--checkpoint", f"{steps}.checkpoint", "--metrics", f"{steps}.jsonl", "--ranks", "1", model=model, text=text)
             self.assertEqual(result.returncode, 0, result.stderr)
         start = self.folder / "start.json"
         start.write_text(json.dumps(checkpoint_arrays(self.folder / "1.checkpoint")))
-        done = subprocess.run(["/usr/bin/python3", __file__, str(start), str(text)], capture_output=True, text=True, timeout=HANG_S)
+        done = subprocess.run(["/usr/bin/python3", __file__, model, str(start), str(text)], capture_output=True, text=True, timeout=HANG_S)
         self.assertEqual(done.returncode, 0, done.stderr)
         theirs = json.loads(done.stdout)
         ours = self.losses(self.folder / "6.jsonl")[1:]
@@ -122,6 +128,7 @@ class Text(unittest.TestCase):
         for a, b in zip(ours, theirs["losses"]):
             self.assertAlmostEqual(a, b, delta=2e-5)
         weights = checkpoint_arrays(self.folder / "6.checkpoint")["weights"]
+        self.assertEqual(len(weights), len(theirs["weights"]))
         worst = max(abs(a - b) for a, b in zip(weights, theirs["weights"]))
         self.assertLess(worst, 2e-5)  # a step changes a weight by up to 1e-3
 
@@ -170,11 +177,73 @@ def gpt2_tiny(torch):
     return Model().double()
 
 
-def steps_of_pytorch(start, text):
+def llama_tiny(torch):
+    """The same of llama-tiny, whose norms and rotations are written out: pairs of features are complex numbers."""
+    nn = torch.nn
+    heads, groups, width = 4, 2, 32
+
+    class Norm(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(128))
+
+        def forward(self, x):
+            return self.weight * x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5)
+
+    def turned(x):
+        pairs = width // 2
+        angles = torch.outer(torch.arange(x.shape[-2]).double(), 10000.0 ** (-torch.arange(pairs).double() / pairs))
+        made = torch.complex(x[..., :pairs], x[..., pairs:]) * torch.polar(torch.ones_like(angles), angles)
+        return torch.cat((made.real, made.imag), -1)
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm1, self.norm2 = Norm(), Norm()
+            self.qkv, self.out = nn.Linear(128, (heads + 2 * groups) * width, bias=False), nn.Linear(128, 128, bias=False)
+            self.gate, self.up, self.down = nn.Linear(128, 344, bias=False), nn.Linear(128, 344, bias=False), nn.Linear(344, 128, bias=False)
+
+        def forward(self, x):
+            batch, elements, _ = x.shape
+            q, k, v = self.qkv(self.norm1(x)).split((heads * width, groups * width, groups * width), -1)
+            q, k, v = (part.view(batch, elements, -1, width).transpose(1, 2) for part in (q, k, v))
+            k, v = (part.repeat_interleave(heads // groups, 1) for part in (k, v))
+            later = torch.triu(torch.full((elements, elements), -math.inf, dtype=torch.float64), 1)
+            shares = (turned(q) @ turned(k).transpose(-1, -2) / math.sqrt(width) + later).softmax(-1)
+            x = x + self.out((shares @ v).transpose(1, 2).reshape(batch, elements, -1))
+            y = self.norm2(x)
+            return x + self.down(nn.functional.silu(self.gate(y)) * self.up(y))
+
+        def in_order(self):
+            return [part.weight for part in (self.norm1, self.qkv, self.out, self.norm2, self.gate, self.up, self.down)]
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.tokens, self.logits = nn.Embedding(256, 128), nn.Linear(128, 256, bias=False)
+            self.blocks = nn.ModuleList(Block() for _ in range(4))
+            self.norm = Norm()
+
+        def forward(self, tokens):
+            x = self.tokens(tokens)
+            for block in self.blocks:
+                x = block(x)
+            return self.logits(self.norm(x))
+
+        def in_order(self):
+            return [self.tokens.weight, *(t for block in self.blocks for t in block.in_order()), self.norm.weight, self.logits.weight]
+
+    return Model().double()
+
+
+MODELS = {"gpt2-tiny": gpt2_tiny, "llama-tiny": llama_tiny}
+
+
+def steps_of_pytorch(model, start, text):
     """Goes on from a checkpoint after one step, and prints the losses and the last weights."""
     import torch
 
-    model = gpt2_tiny(torch)
+    model = MODELS[model](torch)
     tensors = model.in_order()[::-1]  # as gradients come
 
     def spread(name):
@@ -204,7 +273,7 @@ def steps_of_pytorch(start, text):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3 and sys.argv[1].endswith(".json"):
-        steps_of_pytorch(json.loads(pathlib.Path(sys.argv[1]).read_text()), pathlib.Path(sys.argv[2]).read_bytes())
+    if sys.argv[1:2] and sys.argv[1] in MODELS:
+        steps_of_pytorch(sys.argv[1], json.loads(pathlib.Path(sys.argv[2]).read_text()), pathlib.Path(sys.argv[3]).read_bytes())
     else:
         unittest.main()

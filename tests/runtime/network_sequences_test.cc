@@ -34,16 +34,18 @@ struct Sizes {
   Attention attention = {.heads = 2, .causal = true, .fused = true};
   double dropout = 0;
   bool is_tied = true;
+  models::LayerNorm norm = {};
+  bool has_gate = false;  // SwiGLU; else GELU
 };
 
-// A block of GPT-2 between its embeddings and its head.
+// A block of GPT-2 or of Llama between its embeddings and its head.
 Network transformer(const Sizes& s) {
   NetworkBuilder net("transformer", Shape::sequence(s.elements));
   const std::vector<std::string> embedded = {
       net.add("wte", Embedding{Embedding::Of::tokens, s.tokens, s.features}, {"input"}),
       net.add("wpe", Embedding{Embedding::Of::positions, s.elements + 3, s.features}, {"input"})};
   const std::string around = net.add("embeddings", models::Add{}, embedded);
-  net.add("ln1", models::LayerNorm{});
+  net.add("ln1", s.norm);
   const std::int64_t shared =
       s.attention.key_value_heads > 0 ? s.attention.key_value_heads : s.attention.heads;
   const std::int64_t width = s.features / s.attention.heads;
@@ -61,12 +63,19 @@ Network transformer(const Sizes& s) {
   if (s.dropout > 0) net.add("dropout", models::Dropout{s.dropout});
   const std::string middle =
       net.add("add1", models::Add{}, {s.dropout > 0 ? "dropout" : "proj", around});
-  net.add("ln2", models::LayerNorm{});
-  net.add("fc", models::Linear{3 * s.features});
-  net.add("gelu", models::Gelu{});
+  net.add("ln2", s.norm);
+  if (s.has_gate) {
+    net.add("gate", models::Linear{3 * s.features, false}, {"ln2"});
+    net.add("silu", models::Silu{});
+    net.add("up", models::Linear{3 * s.features, false}, {"ln2"});
+    net.add("mul", models::Multiply{}, {"silu", "up"});
+  } else {
+    net.add("fc", models::Linear{3 * s.features});
+    net.add("gelu", models::Gelu{});
+  }
   net.add("out", models::Linear{s.features});
   net.add("add2", models::Add{}, {"out", middle});
-  const std::string last = net.add("ln_f", models::LayerNorm{});
+  const std::string last = net.add("ln_f", s.norm);
   if (s.is_tied)
     net.add("logits", models::TiedLinear{}, {last, "wte"});
   else
@@ -85,6 +94,8 @@ NetworkTrial trial_of(const Network& network, int batch, std::uint64_t seed) {
   return trial;
 }
 
+constexpr models::LayerNorm rms{.bias = false, .rms = true};
+
 const std::vector<Sizes>& all_sizes() {
   static const std::vector<Sizes> all = {
       {},
@@ -97,13 +108,28 @@ const std::vector<Sizes>& all_sizes() {
        .features = 8,
        .attention = {.heads = 4, .key_value_heads = 1},
        .is_tied = false},
+      {.elements = 7,
+       .features = 16,
+       .attention = {.heads = 4, .key_value_heads = 2, .causal = true, .rotary_base = 100},
+       .is_tied = false,
+       .norm = rms,
+       .has_gate = true},
+      {.elements = 6,
+       .features = 12,
+       .attention = {.heads = 2, .causal = true, .rotary_base = 50, .rotary_features = 4},
+       .norm = {.bias = false}},
+      {.elements = 130,
+       .features = 72,
+       .attention = {.heads = 2, .causal = true, .rotary_base = 1e4},
+       .norm = rms,
+       .has_gate = true},
       {.elements = 130, .features = 8, .attention = {.heads = 2, .causal = true}},
       {.elements = 66, .features = 24, .tokens = 300, .attention = {.heads = 2}, .dropout = 0.3}};
   return all;
 }
 
 TEST(NetworkSequences, ReferenceHasTheGradientOfFiniteDifferences) {
-  for (std::size_t i = 0; i < 5; ++i) {
+  for (std::size_t i = 0; i < 7; ++i) {
     SCOPED_TRACE(i);
     test::expect_reference_differentiates(trial_of(transformer(all_sizes()[i]), 2, 3));
   }
@@ -132,7 +158,7 @@ TEST(NetworkSequences, EqualTheReferenceInNarrowStorage) {
 }
 
 TEST(NetworkSequences, GiveTheSameBitsOnAnyNumberOfThreads) {
-  const Network network = transformer(all_sizes()[6]);
+  const Network network = transformer(all_sizes().back());
   const NetworkTrial trial = trial_of(network, 3, 5);
   const auto of_threads = [&](int threads) {
     CpuNetwork trained(network, {.batch = 3, .threads = threads});
@@ -199,6 +225,22 @@ TEST(NetworkSequences, RefuseWhatIsNotTrained) {
   EXPECT_EQ(refused({.heads = 2}), "no error");
   EXPECT_NE(refused({.heads = 2, .causal = true, .fused = true, .sliding_window = 2})
                 .find("'attn' has a sliding window"),
+            std::string::npos);
+  EXPECT_NE(refused({.heads = 2, .alibi = true}).find("'attn' adds distances to its scores"),
+            std::string::npos);
+  EXPECT_NE(test::error_of([] {
+              check_trainable(transformer({.norm = {.bias = true, .rms = true}}));
+            }).find("'ln1' is a root mean square norm with a bias"),
+            std::string::npos);
+  NetworkBuilder scaled("scaled", Shape::image(3, 4, 4));
+  scaled.add("conv", models::Convolution{.channels = 4, .kernel = models::square(1)}, {"input"});
+  scaled.add("squeeze", models::AdaptiveAveragePool{models::square(1)});
+  scaled.add("mul", models::Multiply{}, {"conv", "squeeze"});
+  scaled.add("fc", models::FullyConnected{5});
+  scaled.add("loss", models::SoftmaxCrossEntropy{});
+  EXPECT_NE(test::error_of([&] {
+              check_trainable(scaled.build());
+            }).find("'mul' multiplies each channel by one number"),
             std::string::npos);
   EXPECT_NE(test::error_of([&] { check_trainable_on_gpus(transformer({})); }).find("on CPUs only"),
             std::string::npos);

@@ -465,36 +465,37 @@ class ReferenceNetwork {
     backward_rows(offset(here().inputs.back(), runtime::ParameterRole::weight), l.bias);
   }
 
-  // Calls f(first element, mean, 1 / deviation) for each row of features.
+  // Calls f(first element, mean, 1 / deviation) for each row of features. The mean of a root mean square norm is 0.
   template <class F>
-  void for_each_row(F f) const {
+  void for_each_row(bool has_mean, F f) const {
     const auto features = static_cast<std::size_t>(in().channels);
     const Doubles& x = values_[static_cast<std::size_t>(input() + 1)];
     for (std::size_t first = 0; first < x.size(); first += features) {
       double mean = 0;
       double variance = 0;
-      for (std::size_t i = first; i < first + features; ++i)
+      for (std::size_t i = first; has_mean && i < first + features; ++i)
         mean += x[i] / static_cast<double>(features);
       for (std::size_t i = first; i < first + features; ++i)
         variance += std::pow(x[i] - mean, 2) / static_cast<double>(features);
       f(first, mean, 1 / std::sqrt(variance + 1e-5));
     }
   }
-  void forward(const models::LayerNorm&) {
+  void forward(const models::LayerNorm& norm) {
     const std::size_t gamma = offset(runtime::ParameterRole::gamma);
-    const std::size_t beta = offset(runtime::ParameterRole::beta);
+    const std::size_t beta = norm.bias ? offset(runtime::ParameterRole::beta) : 0;
     const auto features = static_cast<std::size_t>(in().channels);
-    for_each_row([&](std::size_t first, double mean, double inverse) {
+    for_each_row(!norm.rms, [&](std::size_t first, double mean, double inverse) {
       for (std::size_t i = 0; i < features; ++i)
         value(layer_)[first + i] =
-            weights_[gamma + i] * (value(input())[first + i] - mean) * inverse + weights_[beta + i];
+            weights_[gamma + i] * (value(input())[first + i] - mean) * inverse +
+            (norm.bias ? weights_[beta + i] : 0);
     });
   }
-  void backward(const models::LayerNorm&) {
+  void backward(const models::LayerNorm& norm) {
     const std::size_t gamma = offset(runtime::ParameterRole::gamma);
-    const std::size_t beta = offset(runtime::ParameterRole::beta);
+    const std::size_t beta = norm.bias ? offset(runtime::ParameterRole::beta) : 0;
     const auto features = static_cast<std::size_t>(in().channels);
-    for_each_row([&](std::size_t first, double mean, double inverse) {
+    for_each_row(!norm.rms, [&](std::size_t first, double mean, double inverse) {
       const auto normalised = [&](std::size_t i) {
         return (value(input())[first + i] - mean) * inverse;
       };
@@ -502,9 +503,9 @@ class ReferenceNetwork {
       double moment = 0;
       for (std::size_t i = 0; i < features; ++i) {
         const double g = gradient(layer_)[first + i];
-        weight_gradients_[beta + i] += g;
+        if (norm.bias) weight_gradients_[beta + i] += g;
         weight_gradients_[gamma + i] += g * normalised(i);
-        sum += g * weights_[gamma + i] / static_cast<double>(features);
+        if (!norm.rms) sum += g * weights_[gamma + i] / static_cast<double>(features);
         moment += g * weights_[gamma + i] * normalised(i) / static_cast<double>(features);
       }
       for (std::size_t i = 0; i < features; ++i)
@@ -525,6 +526,28 @@ class ReferenceNetwork {
       const double density = std::exp(-x * x / 2) / std::sqrt(2 * 3.14159265358979323846);
       gradient(input())[i] += gradient(layer_)[i] * (normal_share(x) + x * density);
     }
+  }
+
+  static double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+  void forward(const models::Silu&) {
+    for (std::size_t i = 0; i < value(layer_).size(); ++i)
+      value(layer_)[i] = value(input())[i] * sigmoid(value(input())[i]);
+  }
+  void backward(const models::Silu&) {
+    for (std::size_t i = 0; i < value(layer_).size(); ++i) {
+      const double share = sigmoid(value(input())[i]);
+      gradient(input())[i] += gradient(layer_)[i] * share * (1 + value(input())[i] * (1 - share));
+    }
+  }
+
+  void forward(const models::Multiply&) {
+    for (std::size_t i = 0; i < value(layer_).size(); ++i)
+      value(layer_)[i] = value(here().inputs[0])[i] * value(here().inputs[1])[i];
+  }
+  void backward(const models::Multiply&) {
+    for (std::size_t i = 0; i < value(layer_).size(); ++i)
+      for (const std::size_t of : {0, 1})
+        gradient(here().inputs[of])[i] += gradient(layer_)[i] * value(here().inputs[1 - of])[i];
   }
 
   // One of queries, keys and values: the layer that has it, and its first feature there.
@@ -558,7 +581,7 @@ class ReferenceNetwork {
           for (std::int64_t j = 0; j < seen; ++j) {
             double score = 0;
             for (std::int64_t i = 0; i < width; ++i)
-              score += operand(q, n, row, i) * operand(k, n, j, i);
+              score += operand(q, n, row, i) * turned(attention, k, n, j, i, j - row);
             softmax[static_cast<std::size_t>(j)] =
                 std::exp(score / std::sqrt(static_cast<double>(width)));
             sum += softmax[static_cast<std::size_t>(j)];
@@ -569,6 +592,20 @@ class ReferenceNetwork {
   }
   double& operand(const Operand& of, std::int64_t n, std::int64_t row, std::int64_t i) {
     return value(of.layer)[at(shape(of.layer), n, of.first + i, row, 0)];
+  }
+  // Feature i of what rotary positions make of an operand so many positions on: a product of a query and a key
+  // depends on their distance alone.
+  double turned(const models::Attention& attention, const Operand& of, std::int64_t n,
+                std::int64_t row, std::int64_t i, std::int64_t positions) {
+    const std::int64_t width = out().channels / attention.heads;
+    const std::int64_t all = attention.rotary_features > 0 ? attention.rotary_features : width;
+    if (attention.rotary_base == 0 || i >= all) return operand(of, n, row, i);
+    const bool is_first = i < all / 2;
+    const double pair = static_cast<double>(is_first ? i : i - all / 2);
+    const double angle = static_cast<double>(positions) *
+                         std::pow(attention.rotary_base, -2 * pair / static_cast<double>(all));
+    const double other = operand(of, n, row, is_first ? i + all / 2 : i - all / 2);
+    return operand(of, n, row, i) * std::cos(angle) + (is_first ? -other : other) * std::sin(angle);
   }
   double& operand_gradient(const Operand& of, std::int64_t n, std::int64_t row, std::int64_t i) {
     return gradient(of.layer)[at(shape(of.layer), n, of.first + i, row, 0)];
@@ -601,8 +638,9 @@ class ReferenceNetwork {
         const double slope =
             softmax[j] * (slopes[j] - mean) / std::sqrt(static_cast<double>(width));
         for (std::int64_t i = 0; i < width; ++i) {
-          operand_gradient(q, n, row, i) += slope * operand(k, n, static_cast<std::int64_t>(j), i);
-          operand_gradient(k, n, static_cast<std::int64_t>(j), i) += slope * operand(q, n, row, i);
+          const auto other = static_cast<std::int64_t>(j);
+          operand_gradient(q, n, row, i) += slope * turned(attention, k, n, other, i, other - row);
+          operand_gradient(k, n, other, i) += slope * turned(attention, q, n, row, i, row - other);
         }
       }
     });

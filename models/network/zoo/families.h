@@ -18,6 +18,7 @@ namespace paceline::models {
 [[nodiscard]] Network bert_base();
 [[nodiscard]] Network bert_large();
 [[nodiscard]] Network gpt2_tiny();
+[[nodiscard]] Network llama_tiny();
 [[nodiscard]] Network gpt2_small();
 [[nodiscard]] Network gpt2_medium();
 [[nodiscard]] Network gpt2_large();

@@ -5,6 +5,7 @@
 
 #include "runtime/network/onednn/compiler.h"
 #include "runtime/network/onednn/layers.h"
+#include "runtime/network/onednn/rotary.h"
 
 namespace paceline::runtime::onednn {
 namespace {
@@ -24,6 +25,26 @@ AttentionInputs<Number> inputs_of(const AttentionSizes& sizes, const InputMemori
   if (memories.size() == 3) return {{data(0), features}, {data(1), shared}, {data(2), shared}};
   const std::int64_t stride = features + 2 * shared;
   return {{data(0), stride}, {data(0) + features, stride}, {data(0) + features + shared, stride}};
+}
+
+// Queries and keys behind the rotation, side by side in a row.
+struct Turned {
+  std::shared_ptr<const Rotation> rotation;  // null where there is none
+  Memory memory;
+};
+
+// Turns the queries and keys, and lets them be read where they are turned.
+AttentionInputs<const float> turn(const AttentionSizes& sizes, AttentionInputs<const float> inputs,
+                                  const Turned& turned) {
+  if (turned.rotation == nullptr) return inputs;
+  const std::int64_t features = sizes.heads * sizes.width;
+  const std::int64_t stride = features + sizes.key_value_heads * sizes.width;
+  float* const data = floats(turned.memory).data();
+  const RowsOf<float> queries{data, stride};
+  const RowsOf<float> keys{data + features, stride};
+  turned.rotation->turn(inputs.queries, queries, sizes.heads);
+  turned.rotation->turn(inputs.keys, keys, sizes.key_value_heads);
+  return {{queries.data, stride}, {keys.data, stride}, inputs.values};
 }
 
 class AttentionPlanner : public LayerPlanner {
@@ -58,8 +79,13 @@ class AttentionPlanner : public LayerPlanner {
         static_cast<std::int64_t>(attention_scratch(sizes_, compiler.options().threads));
     scratch_layout_ = {{scratch}, memory::data_type::f32, memory::format_tag::x};
     const Memory scratch_memory = workshop.temporary(scratch_layout_);
-    const auto attention = [=, sizes = sizes_](const AttentionDropout& dropout) {
-      attend(sizes, dropout, inputs_of<const float>(sizes, inputs),
+    if (layer_.rotary_base > 0)
+      rotation_ = std::make_shared<Rotation>(
+          sizes_, layer_.rotary_features > 0 ? layer_.rotary_features : sizes_.width,
+          layer_.rotary_base);
+    const auto attention = [=, sizes = sizes_,
+                            turned = turned(workshop)](const AttentionDropout& dropout) {
+      attend(sizes, dropout, turn(sizes, inputs_of<const float>(sizes, inputs), turned),
              {floats(made).data(), sizes.heads * sizes.width}, floats(normalisers).data(),
              floats(scratch_memory).data());
     };
@@ -99,15 +125,19 @@ class AttentionPlanner : public LayerPlanner {
     }
     const Memory normalisers = workshop.in_block(normalisers_, normalisers_layout_);
     const Memory scratch = workshop.temporary(scratch_layout_);
-    steps.emplace_back([=, sizes = sizes_, dropout = dropout(compiler)](Call& call) {
-      AttentionDropout drawn = dropout;
-      drawn.seed = call.seed;
-      const std::int64_t features = sizes.heads * sizes.width;
-      attend_backward(sizes, drawn, inputs_of<const float>(sizes, inputs),
-                      {floats(made).data(), features}, floats(normalisers).data(),
-                      {floats(gradient).data(), features}, inputs_of<float>(sizes, gradients),
-                      floats(scratch).data());
-    });
+    steps.emplace_back(
+        [=, sizes = sizes_, dropout = dropout(compiler), turned = turned(workshop)](Call& call) {
+          AttentionDropout drawn = dropout;
+          drawn.seed = call.seed;
+          const std::int64_t features = sizes.heads * sizes.width;
+          const AttentionInputs<float> slopes = inputs_of<float>(sizes, gradients);
+          attend_backward(sizes, drawn, turn(sizes, inputs_of<const float>(sizes, inputs), turned),
+                          {floats(made).data(), features}, floats(normalisers).data(),
+                          {floats(gradient).data(), features}, slopes, floats(scratch).data());
+          if (turned.rotation == nullptr) return;
+          turned.rotation->turn_back(slopes.queries, sizes.heads);
+          turned.rotation->turn_back(slopes.keys, sizes.key_value_heads);
+        });
     for (const GradientPart& part : parts) compiler.deliver(part);
   }
 
@@ -115,12 +145,20 @@ class AttentionPlanner : public LayerPlanner {
   static Description fp32(const Compiler& compiler, const models::Shape& shape) {
     return compiler.plain_layout(shape, memory::data_type::f32);
   }
+  [[nodiscard]] Turned turned(Workshop& workshop) const {
+    if (rotation_ == nullptr) return {};
+    const std::int64_t rows = sizes_.samples * sizes_.elements;
+    const std::int64_t features = (sizes_.heads + sizes_.key_value_heads) * sizes_.width;
+    return {rotation_,
+            workshop.temporary({{rows, features}, memory::data_type::f32, memory::format_tag::ab})};
+  }
   [[nodiscard]] AttentionDropout dropout(const Compiler& compiler) const {
     return {.layer = compiler.layer(), .probability = layer_.dropout};
   }
 
   models::Attention layer_;
   AttentionSizes sizes_;
+  std::shared_ptr<const Rotation> rotation_;
   Description normalisers_layout_;
   Description scratch_layout_;
   Block normalisers_ = no_block;

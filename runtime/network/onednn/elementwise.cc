@@ -1,4 +1,4 @@
-// ReLU, GELU, dropout and add. Tests: tests/runtime/network_layers_test.cc, network_sequences_test.cc.
+// ReLU, GELU, SiLU, dropout, add and multiply. Tests: tests/runtime/network_layers_test.cc, network_sequences_test.cc.
 #include <algorithm>
 #include <optional>
 
@@ -53,14 +53,17 @@ class ReluPlanner : public LayerPlanner {
   static constexpr auto algorithm = dnnl::algorithm::eltwise_relu_use_dst_for_bwd;
 };
 
-// x times the share of a normal distribution below x (Hendrycks 2016), by the error function.
-class GeluPlanner : public LayerPlanner {
+// x times a smooth step: the share of a normal distribution below x, by the error function (GELU, Hendrycks 2016); or the
+// sigmoid of x (SiLU, Elfwing 2018).
+class SmoothStepPlanner : public LayerPlanner {
  public:
+  explicit SmoothStepPlanner(dnnl::algorithm algorithm) : algorithm_(algorithm) {}
+
   void plan_forward(Compiler& compiler) override {
     const Description layout = compiler.input_layout(0);
-    forward_.emplace(
-        dnnl::eltwise_forward::desc(dnnl::prop_kind::forward_training, algorithm, layout, 0.0F),
-        Workshop::attributes(), compiler.engine());
+    forward_.emplace(dnnl::eltwise_forward::desc(dnnl::prop_kind::forward_training, algorithm_,
+                                                 layout, steepness),
+                     Workshop::attributes(), compiler.engine());
     const Memory source = compiler.forward_input(0, layout);
     compiler.keep_input(0);
     compiler.add_forward(compiler.workshop().step(
@@ -71,7 +74,8 @@ class GeluPlanner : public LayerPlanner {
   void plan_backward(Compiler& compiler) override {
     const Description layout = compiler.output().layout;
     const dnnl::eltwise_backward::primitive_desc description(
-        {algorithm, layout, layout, 0.0F}, Workshop::attributes(), compiler.engine(), *forward_);
+        {algorithm_, layout, layout, steepness}, Workshop::attributes(), compiler.engine(),
+        *forward_);
     Steps& steps = compiler.program().data_gradients;
     const Memory gradient = compiler.output_gradient(layout, steps);
     const GradientPart part = compiler.gradient_part_in_place(0, layout);
@@ -83,7 +87,8 @@ class GeluPlanner : public LayerPlanner {
   }
 
  private:
-  static constexpr auto algorithm = dnnl::algorithm::eltwise_gelu_erf;
+  static constexpr float steepness = 1;  // of the sigmoid
+  dnnl::algorithm algorithm_;
   std::optional<dnnl::eltwise_forward::primitive_desc> forward_;
 };
 
@@ -170,13 +175,56 @@ class AddPlanner : public LayerPlanner {
   }
 };
 
+// The product of two inputs of equal shape.
+class MultiplyPlanner : public LayerPlanner {
+ public:
+  void plan_forward(Compiler& compiler) override {
+    const Description layout = compiler.input_layout(0);
+    const Memory first = compiler.forward_input(0, layout);
+    const Memory second = compiler.forward_input(1, layout);
+    compiler.keep_input(0);
+    compiler.keep_input(1);
+    compiler.add_forward(product(compiler, first, second, compiler.make_output(layout)));
+    compiler.round_output();
+  }
+
+  void plan_backward(Compiler& compiler) override {
+    const Description layout = compiler.output().layout;
+    Steps& steps = compiler.program().data_gradients;
+    const Memory gradient = compiler.output_gradient(layout, steps);
+    for (const int i : {0, 1}) {
+      if (!compiler.input(i).needs_gradient) continue;
+      const Memory other = compiler.kept_input(1 - i, layout, steps);
+      const GradientPart part = compiler.gradient_part(i, layout);
+      steps.push_back(product(compiler, gradient, other, part.memory));
+      compiler.deliver(part);
+    }
+  }
+
+ private:
+  static Step product(Compiler& compiler, const Memory& a, const Memory& b, const Memory& to) {
+    const Description layout = to.get_desc();
+    const dnnl::binary::primitive_desc description(
+        {dnnl::algorithm::binary_mul, layout, layout, layout}, Workshop::attributes(),
+        compiler.engine());
+    return compiler.workshop().step(description,
+                                    {{DNNL_ARG_SRC_0, a}, {DNNL_ARG_SRC_1, b}, {DNNL_ARG_DST, to}});
+  }
+};
+
 }  // namespace
 
 Planner make_planner(const models::Relu&) {
   return std::make_unique<ReluPlanner>();
 }
 Planner make_planner(const models::Gelu&) {
-  return std::make_unique<GeluPlanner>();
+  return std::make_unique<SmoothStepPlanner>(dnnl::algorithm::eltwise_gelu_erf);
+}
+Planner make_planner(const models::Silu&) {
+  return std::make_unique<SmoothStepPlanner>(dnnl::algorithm::eltwise_swish);
+}
+Planner make_planner(const models::Multiply&) {
+  return std::make_unique<MultiplyPlanner>();
 }
 Planner make_planner(const models::Dropout& layer) {
   return std::make_unique<DropoutPlanner>(layer);

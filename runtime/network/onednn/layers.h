@@ -35,7 +35,11 @@ using Planner = std::unique_ptr<LayerPlanner>;
 [[nodiscard]] Planner make_planner(const models::TiedLinear& layer);
 [[nodiscard]] Planner make_planner(const models::LayerNorm& layer);
 [[nodiscard]] Planner make_planner(const models::Gelu& layer);
+[[nodiscard]] Planner make_planner(const models::Silu& layer);
+[[nodiscard]] Planner make_planner(const models::Multiply& layer);
 [[nodiscard]] Planner make_planner(const models::Attention& layer);
+// Of a layer norm with rms.
+[[nodiscard]] Planner make_rms_norm_planner();
 [[nodiscard]] Planner make_planner(const models::SoftmaxCrossEntropy& layer);
 
 }  // namespace paceline::runtime::onednn

@@ -147,13 +147,17 @@ class BatchNormPlanner : public LayerPlanner {
 // y = gamma (x - mean) / sqrt(variance + epsilon) + beta in each row (Ba 2016), with PyTorch's epsilon.
 class LayerNormPlanner : public LayerPlanner {
  public:
+  explicit LayerNormPlanner(const models::LayerNorm& layer) {
+    if (layer.bias) flags_ |= normalization_flags::use_shift;
+  }
+
   void plan_forward(Compiler& compiler) override {
     const models::Shape& shape = compiler.input(0).shape;
     rows_ = compiler.rows(shape);
     features_ = fp32_vector(shape.channels);
     using dnnl::layer_normalization_forward;
     forward_.emplace(
-        layer_normalization_forward::desc(prop_kind::forward_training, rows_, epsilon, flags),
+        layer_normalization_forward::desc(prop_kind::forward_training, rows_, epsilon, flags_),
         Workshop::attributes(), compiler.engine());
     Workshop& workshop = compiler.workshop();
     mean_ = workshop.persistent(forward_->mean_desc());
@@ -161,14 +165,12 @@ class LayerNormPlanner : public LayerPlanner {
     const Memory data = compiler.forward_input(0, compiler.row_layout(shape));
     compiler.keep_input(0);
     const Memory made = compiler.make_output(compiler.row_layout(shape));
-    compiler.add_forward(workshop.step(
-        *forward_,
-        {{DNNL_ARG_SRC, workshop.same_bytes(data, rows_)},
-         {DNNL_ARG_SCALE, compiler.working_copy(ParameterRole::gamma, features_, features_)},
-         {DNNL_ARG_SHIFT, compiler.working_copy(ParameterRole::beta, features_, features_)},
-         {DNNL_ARG_MEAN, mean_},
-         {DNNL_ARG_VARIANCE, variance_},
-         {DNNL_ARG_DST, workshop.same_bytes(made, rows_)}}));
+    Step::Arguments arguments{{DNNL_ARG_SRC, workshop.same_bytes(data, rows_)},
+                              {DNNL_ARG_MEAN, mean_},
+                              {DNNL_ARG_VARIANCE, variance_},
+                              {DNNL_ARG_DST, workshop.same_bytes(made, rows_)}};
+    add_parameters(compiler, arguments);
+    compiler.add_forward(workshop.step(*forward_, arguments));
     compiler.round_output();
   }
 
@@ -176,7 +178,7 @@ class LayerNormPlanner : public LayerPlanner {
   void plan_backward(Compiler& compiler) override {
     using dnnl::layer_normalization_backward;
     const layer_normalization_backward::primitive_desc description(
-        {prop_kind::backward, rows_, rows_, epsilon, flags}, Workshop::attributes(),
+        {prop_kind::backward, rows_, rows_, epsilon, flags_}, Workshop::attributes(),
         compiler.engine(), *forward_);
     Workshop& workshop = compiler.workshop();
     Steps& steps = compiler.program().parameter_gradients;
@@ -189,23 +191,34 @@ class LayerNormPlanner : public LayerPlanner {
     const auto of = [&](ParameterRole role) {
       return compiler.parameter_gradient(role, features_, features_);
     };
-    steps.push_back(workshop.step(
-        description,
-        {{DNNL_ARG_SRC, workshop.same_bytes(compiler.kept_input(0, layout, steps), rows_)},
-         {DNNL_ARG_MEAN, mean_},
-         {DNNL_ARG_VARIANCE, variance_},
-         {DNNL_ARG_DIFF_DST, workshop.same_bytes(gradient, rows_)},
-         {DNNL_ARG_SCALE, compiler.working_copy(ParameterRole::gamma, features_, features_)},
-         {DNNL_ARG_SHIFT, compiler.working_copy(ParameterRole::beta, features_, features_)},
-         {DNNL_ARG_DIFF_SRC, workshop.same_bytes(part.memory, rows_)},
-         {DNNL_ARG_DIFF_SCALE, of(ParameterRole::gamma)},
-         {DNNL_ARG_DIFF_SHIFT, of(ParameterRole::beta)}}));
+    Step::Arguments arguments{
+        {DNNL_ARG_SRC, workshop.same_bytes(compiler.kept_input(0, layout, steps), rows_)},
+        {DNNL_ARG_MEAN, mean_},
+        {DNNL_ARG_VARIANCE, variance_},
+        {DNNL_ARG_DIFF_DST, workshop.same_bytes(gradient, rows_)},
+        {DNNL_ARG_DIFF_SRC, workshop.same_bytes(part.memory, rows_)},
+        {DNNL_ARG_DIFF_SCALE, of(ParameterRole::gamma)}};
+    add_parameters(compiler, arguments);
+    if (has_bias()) arguments.emplace(DNNL_ARG_DIFF_SHIFT, of(ParameterRole::beta));
+    steps.push_back(workshop.step(description, arguments));
     if (passes_on) compiler.deliver(part);
   }
 
  private:
   static constexpr float epsilon = 1e-5F;
-  const normalization_flags flags = normalization_flags::use_scale | normalization_flags::use_shift;
+
+  [[nodiscard]] bool has_bias() const {
+    return (flags_ & normalization_flags::use_shift) != normalization_flags::none;
+  }
+  void add_parameters(Compiler& compiler, Step::Arguments& arguments) const {
+    const auto of = [&](ParameterRole role) {
+      return compiler.working_copy(role, features_, features_);
+    };
+    arguments.emplace(DNNL_ARG_SCALE, of(ParameterRole::gamma));
+    if (has_bias()) arguments.emplace(DNNL_ARG_SHIFT, of(ParameterRole::beta));
+  }
+
+  normalization_flags flags_ = normalization_flags::use_scale;
 
   Description rows_;
   Description features_;
@@ -274,8 +287,9 @@ class LrnPlanner : public LayerPlanner {
 Planner make_planner(const models::BatchNorm&) {
   return std::make_unique<BatchNormPlanner>();
 }
-Planner make_planner(const models::LayerNorm&) {
-  return std::make_unique<LayerNormPlanner>();
+Planner make_planner(const models::LayerNorm& layer) {
+  if (layer.rms) return make_rms_norm_planner();
+  return std::make_unique<LayerNormPlanner>(layer);
 }
 Planner make_planner(const models::Lrn& layer) {
   return std::make_unique<LrnPlanner>(layer);

@@ -535,9 +535,10 @@ TEST(LayerSteps, RefuseKindsThatAreOnlyPredicted) {
   }
   models::NetworkBuilder net("net", image);
   net.add("layer", models::Multiply{}, {"input", "input"});
+  net.add("flatten", models::Flatten{});
   net.add("loss", models::SoftmaxCrossEntropy{});
   EXPECT_THAT(error_of([&] { return layer_steps(net.build(), 1); }),
-              HasSubstr("is of kind multiply, which is not trained yet"));
+              HasSubstr("is of kind multiply, which is trained on CPUs only yet"));
 }
 
 // Fully connected layers read a flattened image as it stands, and so do they through layers that
