@@ -16,7 +16,10 @@ void refuse_beside_plan(const std::vector<std::string>& given) {
 }
 
 void refuse_of_other_system(const models::Plan& plan, const char* source) {
-  if (!plan.is_of_other_system() && models::strategy(plan.strategy).is_runnable()) return;
+  const bool is_sharded =
+      plan.uses<models::ShardUse>() != nullptr && plan.layout == models::Layout{};
+  if ((is_sharded || !plan.is_of_other_system()) && models::strategy(plan.strategy).is_runnable())
+    return;
   throw InputError({source},
                    fmt::format("{} models what another system does: it can be predicted, not run",
                                plan.strategy),

@@ -98,10 +98,13 @@ std::vector<ReplayRun> replay_plans(const Job& job, const runtime::Endpoint& end
   std::vector<ReplayRun> runs;
   for (const models::Plan& plan : script.plans) {
     if (table != nullptr && settings.begin) settings.begin(runs.size());
+    // A rank updates its own shards.
+    const auto* const use = plan.uses<models::ShardUse>();
+    const int shards = use != nullptr ? use->shards : 1;
     runtime::ReplayOutcome outcome = replay(transport, {.network = network,
                                                         .plan = plan,
                                                         .layers = script.layers,
-                                                        .update = script.update,
+                                                        .update = script.update / shards,
                                                         .warm_up = settings.warm_up,
                                                         .iterations = settings.iterations,
                                                         .recorder = settings.recorder});

@@ -26,23 +26,13 @@ constexpr int most_batch = 1 << 16;
 // network whose communication is worth hiding.
 constexpr Bytes default_theta{4.0 * 1024 * 1024};
 
-// zero1 is the only sharded strategy that is trained.
-bool is_trainable(const models::Strategy& strategy) {
-  const models::Sharded* const sharded = strategy.sharded();
-  return sharded != nullptr ? sharded->kind == models::ShardingKind::zero1 && !sharded->in_groups
-                            : strategy.is_runnable();
-}
-
 models::Plan load_planned(const TrainingOptions& options, const models::Network& network,
                           int ranks) {
   refuse_beside_plan(simulator::options_beside_plan(options.travel));
   const std::string& file = options.travel.plan;
   models::PlanDocument document = read_plan(file);
   check_plan(document, file, models::work(network), ranks);
-  const bool is_sharded =
-      document.plan.uses<models::ShardUse>() != nullptr && document.plan.layout == models::Layout{};
-  if (!is_sharded || !is_trainable(models::strategy(document.plan.strategy)))
-    refuse_of_other_system(document.plan, file.c_str());
+  refuse_of_other_system(document.plan, file.c_str());
   return std::move(document.plan);
 }
 
@@ -157,14 +147,14 @@ models::Plan load_plan(const TrainingOptions& options, const models::Network& ne
   const simulator::Question& travel = options.travel;
   if (!travel.plan.empty()) return load_planned(options, network, ranks);
   const models::Strategy& strategy = strategy_of(travel.strategies);
-  if (!is_trainable(strategy))
+  if (!strategy.is_runnable())
     throw InputError({"--strategy"},
                      strategy.sharded() != nullptr
                          ? fmt::format("{} can be predicted, not run", strategy.name)
                          : fmt::format("{} models what another system does: it can be predicted, "
                                        "not run",
                                        strategy.name),
-                     "choose a strategy of ours, such as fused-ring or zero1");
+                     "choose a strategy of ours, such as fused-ring or fsdp");
   if (strategy.needs_times())
     throw InputError(
         {"--strategy"},
@@ -187,6 +177,7 @@ models::Plan load_plan(const TrainingOptions& options, const models::Network& ne
   thresholds.rings = asked.rings.value_or(thresholds.rings);
   thresholds.servers = asked.servers.value_or(thresholds.servers);
   thresholds.streams = asked.streams.value_or(thresholds.streams);
+  thresholds.reshard = asked.reshard.value_or(thresholds.reshard);
   const models::NetworkWork work = models::work(network);
   const std::vector<models::Gradient>& gradients = work.gradients;
   if (strategy.other && !asked.fusion)

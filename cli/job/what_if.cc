@@ -122,8 +122,11 @@ class Model {
     if (question.strategy.empty()) return timed(own_, factors);
     const models::Strategy& strategy = parsing_option(
         option, [&]() -> const models::Strategy& { return models::strategy(question.strategy); });
-    if (!strategy.is_runnable())
-      throw InputError({option}, fmt::format("{} models what another system does", strategy.name),
+    if (!strategy.is_runnable() || strategy.sharded() != nullptr)
+      throw InputError({option},
+                       strategy.sharded() != nullptr
+                           ? fmt::format("{} has other collectives than the run", strategy.name)
+                           : fmt::format("{} models what another system does", strategy.name),
                        "choose a strategy of ours, such as fused-ring");
     return with_predictor(factors, [&](simulator::Predictor& predictor) {
       return modelled(predictor.run(strategy), network());
@@ -137,6 +140,9 @@ class Model {
                                      const std::string& file) const {
     models::check_plan(document, file, network(), run_.job.ranks);
     refuse_of_other_system(document.plan, file.c_str());
+    if (document.plan.uses<models::ShardUse>() != nullptr)
+      throw InputError({file}, "a sharded plan has other collectives than the run",
+                       "choose a plan of a strategy of ours, such as fused-ring");
     if (document.plan.overlap == models::Overlap::priority)
       throw InputError({file}, "overlap priority cannot be run, only predicted",
                        "choose a plan with wait-free, double-buffered or none");

@@ -156,14 +156,14 @@ std::optional<Resource> resource_of(TaskKind kind) {
     case TaskKind::wait:
     case TaskKind::negotiation:
     case TaskKind::cast:
-    case TaskKind::pack:
     case TaskKind::all_reduce:
-    case TaskKind::unpack:
     case TaskKind::reduce_scatter:
     case TaskKind::all_gather:
     case TaskKind::exchange:
     case TaskKind::send:
       return Resource::communication;
+    case TaskKind::pack:  // beside communication, or, of a sharded plan, among computation
+    case TaskKind::unpack:
     case TaskKind::update:
       return std::nullopt;
   }

@@ -4,8 +4,10 @@ set(device_sources
   device/cpu_device.cc
   device/cpu_update.cc
   device/device.cc
+  device/host_pages.cc
   device/memory.cc
   device/parameter_update.cc
+  device/spare_memory.cc
   device/token.cc
   device/working_copies.cc)
 set(device_headers
@@ -14,9 +16,11 @@ set(device_headers
   device/cpu_device.h
   device/cpu_update.h
   device/device.h
+  device/host_pages.h
   device/kernels.h
   device/memory.h
   device/parameter_update.h
   device/polling.h
+  device/spare_memory.h
   device/token.h
   device/working_copies.h)

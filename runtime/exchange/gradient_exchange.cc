@@ -20,6 +20,7 @@
 #include "runtime/collective/executor.h"
 #include "runtime/device/cpu_device.h"
 #include "runtime/device/polling.h"
+#include "runtime/device/spare_memory.h"
 
 namespace paceline::runtime {
 namespace {
@@ -33,6 +34,10 @@ constexpr int most_under_way = 2;
 constexpr std::chrono::microseconds shortest_nap{50};
 constexpr std::chrono::microseconds longest_nap{200};
 
+Seconds seconds(Clock::duration duration) {
+  return Seconds{std::chrono::duration<double>(duration).count()};
+}
+
 void check(const models::Plan& plan, std::span<const ParameterPlace> parameters, int ranks) {
   if (plan.ranks != ranks)
     throw InputError(fmt::format("a plan for {} ranks, and {} ranks", plan.ranks, ranks),
@@ -41,10 +46,10 @@ void check(const models::Plan& plan, std::span<const ParameterPlace> parameters,
     throw InputError("overlap priority cannot be run, only predicted",
                      "choose wait-free, double-buffered or none");
   const auto* const use = plan.uses<models::ShardUse>();
-  if (use != nullptr && (use->kind != models::ShardingKind::zero1 || use->shards != ranks))
+  if (use != nullptr && use->shards != ranks)
     throw InputError(
         fmt::format("{} of {} shards cannot be run, only predicted", name(use->kind), use->shards),
-        "choose zero1, or a strategy that is not sharded");
+        "choose zero1, zero2 or zero3 over all ranks, or a strategy that is not sharded");
   std::size_t next = 0;
   for (const models::Bucket& bucket : plan.buckets) {
     std::int64_t elements = 0;
@@ -61,13 +66,16 @@ void check(const models::Plan& plan, std::span<const ParameterPlace> parameters,
 // The gradients of one iteration that is under way.
 struct Flight {
   ArrayView gradients;
-  Memory wire;              // the buckets as they travel, unless that is in place
+  Memory wire;  // the buckets as they travel, unless that is in place
+  std::vector<Memory>
+      places;  // of the gradients of buckets that are not in the flat array, and of these on the wire
+  std::vector<Memory> wires;
   std::vector<Token> when;  // the gradients of each bucket are there
   Memory not_finite;        // a number of each stream: 1 once it found one that is not finite
   std::int64_t iteration = 0;
-  int ready = 0;    // buckets that may start, though their gradients may still be computed
-  int started = 0;  // buckets that have
-  int done = 0;     // buckets that are back
+  int asked = 0;  // buckets whose start was asked for, though their gradients may still be computed
+  int done = 0;   // buckets that are back
+  Seconds waited{0};  // by the computing thread, before it asked for more
 
   [[nodiscard]] std::span<std::uint32_t> found() const {
     return {reinterpret_cast<std::uint32_t*>(not_finite.data()),
@@ -78,6 +86,16 @@ struct Flight {
   }
   Clock::time_point first_start;
   Clock::time_point last_end;
+};
+
+// What the computing thread asks the communication thread to start: the sum of a flight's bucket, or, without a
+// flight, a gather of values.
+struct Start {
+  Flight* flight = nullptr;
+  int bucket = 0;
+  std::int64_t iteration = 0;
+  ArrayView values = {};
+  Token when = {};
 };
 
 struct BucketPlace {
@@ -103,17 +121,27 @@ struct GradientExchange::State {
         travels(e.traits().ranks > 1),
         in_place(wire == NumberType::fp32 && e.traits().takes.contains(d.fastest())),
         is_sharded(plan.uses<models::ShardUse>() != nullptr),
+        bounds_gradients(is_sharded &&
+                         models::sharding(plan.uses<models::ShardUse>()->kind).sums_in_each_pass()),
         recorder(r) {
     if (is_sharded && travels && !e.traits().takes.contains(d.fastest()))
       throw InputError(
           fmt::format("{} does not take the memory of {}", e.traits().name, plan.strategy),
           "choose a strategy that is not sharded");
+    const auto* const use = plan.uses<models::ShardUse>();
+    if (use != nullptr && use->kind != models::ShardingKind::zero1 &&
+        d.fastest() != MemoryKind::host)
+      throw InputError(fmt::format("{} runs on CPUs only yet", plan.strategy),
+                       "choose zero1, or leave --device out");
     const auto count = to_size(std::max(1, plan.streams));
     for (std::size_t i = 0; i < count; ++i) streams.push_back(device.make_stream());
     stream_free.resize(count);
     add_buckets(plan, parameters);
+    gathering.resize(buckets.size());
     for (Flight& flight : flights) {
       flight.when.resize(buckets.size());
+      flight.places.resize(buckets.size());
+      flight.wires.resize(buckets.size());
       flight.not_finite = device.allocate(count * sizeof(std::uint32_t), MemoryKind::pinned);
       if (!travels || in_place) continue;
       const ExecutorTraits& traits = executor.traits();
@@ -149,33 +177,45 @@ struct GradientExchange::State {
     }
   }
 
-  // The bucket as it travels.
-  [[nodiscard]] ArrayView travelling(const Flight& flight, const BucketPlace& bucket) const {
-    const ArrayView all = in_place ? flight.gradients : flight.wire.array(wire);
-    return all.part(to_size(bucket.offset), to_size(bucket.elements));
+  static bool is_placed(const Flight& flight, int bucket) {
+    return flight.places[to_size(bucket)].data() != nullptr;
   }
-  static ArrayView values(const Flight& flight, const BucketPlace& bucket) {
-    return flight.gradients.part(to_size(bucket.offset), to_size(bucket.elements));
+  // The bucket as it travels, and its gradients.
+  [[nodiscard]] ArrayView travelling(const Flight& flight, int index) const {
+    if (in_place) return values(flight, index);
+    if (is_placed(flight, index)) return start_of(flight.wires[to_size(index)], wire, index);
+    return in_bucket(flight.wire.array(wire), index);
   }
-  // The part of the bucket that this rank gets.
-  static ArrayView own(const ArrayView& of_all, const BucketPlace& bucket) {
-    return of_all.part(to_size(bucket.own.begin), to_size(bucket.own.size));
+  [[nodiscard]] ArrayView values(const Flight& flight, int index) const {
+    if (is_placed(flight, index))
+      return start_of(flight.places[to_size(index)], NumberType::fp32, index);
+    return in_bucket(flight.gradients, index);
+  }
+  [[nodiscard]] ArrayView start_of(const Memory& memory, NumberType type, int index) const {
+    return memory.array(type).part(0, to_size(buckets[to_size(index)].elements));
+  }
+  [[nodiscard]] ArrayView in_bucket(const ArrayView& of_all, int index) const {
+    const BucketPlace& bucket = buckets[to_size(index)];
+    return of_all.part(to_size(bucket.offset), to_size(bucket.elements));
+  }
+  // The part that this rank gets, of an array of the bucket.
+  static ArrayView own(const ArrayView& of_bucket, const BucketPlace& bucket) {
+    return of_bucket.part(to_size(bucket.own.begin - bucket.offset), to_size(bucket.own.size));
   }
   [[nodiscard]] Stream& stream_of(const BucketPlace& bucket) const {
     return *streams[to_size(bucket.stream)];
   }
-  void record(models::TaskKind kind, const Flight& flight, int bucket, Clock::time_point start,
+  void record(models::TaskKind kind, std::int64_t iteration, int bucket, Clock::time_point start,
               Clock::time_point end) const {
     if (recorder != nullptr)
-      recorder->record(kind, models::Resource::communication, bucket, flight.iteration, start, end,
+      recorder->record(kind, models::Resource::communication, bucket, iteration, start, end,
                        buckets[to_size(bucket)].stream);
   }
 
   // A bucket that was started: on its way until `travelled` is done, and then on its way back into
   // the gradients until `landed` is.
   struct InFlight {
-    Flight* flight;
-    int bucket;
+    Start what;
     Clock::time_point start;
     Token travelled;
     bool lands = false;
@@ -183,13 +223,28 @@ struct GradientExchange::State {
     Token landed = {};
   };
 
-  void start(Flight& flight, int index);
+  void ask(Start what);  // with the lock
+  void start(const Start& what);
+  // Whether what was asked for first may start: its collective runs no more. With the lock.
+  [[nodiscard]] bool can_start() const;
   // Casts the bucket back and looks for what is not finite.
   void begin_landing(InFlight& bucket);
+  // Says that the bucket's parts are there.
+  bool gathered(const InFlight& in);
   // Whether the bucket is back; goes on with it as far as it can.
   bool lands(InFlight& bucket);
   bool start_ready();
   bool land_done();
+  // The computing thread waits for the communication thread.
+  template <class Condition>
+  void await(Condition holds) {
+    std::unique_lock lock(mutex);
+    someone_waits = true;
+    work.notify_one();
+    progress.wait(lock, [&] { return failure != nullptr || holds(); });
+    someone_waits = false;
+    if (failure != nullptr) std::rethrow_exception(failure);
+  }
   void run();
 
   CollectiveExecutor& executor;
@@ -199,6 +254,7 @@ struct GradientExchange::State {
   bool travels = false;
   bool in_place = false;
   bool is_sharded = false;
+  bool bounds_gradients = false;  // to two buckets at a time
   Recorder* recorder = nullptr;
   std::vector<BucketPlace> buckets;
   std::int64_t elements = 0;
@@ -211,6 +267,9 @@ struct GradientExchange::State {
   std::mutex mutex;
   std::condition_variable work;
   std::condition_variable progress;
+  std::deque<Start> starts;     // asked for, in order
+  std::vector<bool> gathering;  // by bucket
+  SpareMemory spare;            // for the gradients of buckets
   std::array<Flight, most_under_way> flights;
   std::vector<std::unique_ptr<Stream>> streams;  // of the device, one for each stream of the plan
   std::int64_t begun = 0;
@@ -222,39 +281,59 @@ struct GradientExchange::State {
   std::thread thread;
 };
 
-void GradientExchange::State::start(Flight& flight, int index) {
-  const BucketPlace& bucket = buckets[to_size(index)];
-  Token ready = flight.when[to_size(index)];
+void GradientExchange::State::ask(Start what) {
+  starts.push_back(std::move(what));
+  work.notify_one();
+}
+
+void GradientExchange::State::start(const Start& what) {
+  const BucketPlace& bucket = buckets[to_size(what.bucket)];
   const Clock::time_point before = Clock::now();
+  if (what.flight == nullptr) {
+    in_flight.push_back({what, before, executor.start(bucket.gather, what.values, what.when)});
+    if (lands(in_flight.back())) in_flight.pop_back();
+    return;
+  }
+  Flight& flight = *what.flight;
+  Token ready = what.when;
+  if (!in_place && is_placed(flight, what.bucket)) {
+    const std::lock_guard lock(mutex);
+    flight.wires[to_size(what.bucket)] = spare.take(to_size(bucket.elements) * bytes_of(wire));
+  }
   if (!in_place) {
     Stream& stream = stream_of(bucket);
     stream.wait_for(ready);
-    stream.start(Cast{values(flight, bucket), travelling(flight, bucket)});
+    stream.start(Cast{values(flight, what.bucket), travelling(flight, what.bucket)});
     ready = stream.record();
   }
   const Clock::time_point begin = Clock::now();
   // The time of a cast that runs later is not known here.
-  if (!in_place && ready.is_done()) record(models::TaskKind::cast, flight, index, before, begin);
+  if (!in_place && ready.is_done())
+    record(models::TaskKind::cast, what.iteration, what.bucket, before, begin);
   InFlight& started = in_flight.emplace_back(InFlight{
-      &flight, index, begin, executor.start(bucket.collective, travelling(flight, bucket), ready)});
+      what, begin, executor.start(bucket.collective, travelling(flight, what.bucket), ready)});
   if (started.travelled.is_done() && lands(started)) in_flight.pop_back();
 }
 
 void GradientExchange::State::begin_landing(InFlight& in) {
-  const BucketPlace& bucket = buckets[to_size(in.bucket)];
+  const BucketPlace& bucket = buckets[to_size(in.what.bucket)];
+  const Flight& flight = *in.what.flight;
   // On one stream a collective runs after the one before it.
   Clock::time_point& free = stream_free[to_size(bucket.stream)];
   in.landing_start = Clock::now();
-  record(is_sharded ? models::TaskKind::reduce_scatter : models::TaskKind::all_reduce, *in.flight,
-         in.bucket, std::max(in.start, free), in.landing_start);
+  record(is_sharded ? models::TaskKind::reduce_scatter : models::TaskKind::all_reduce,
+         in.what.iteration, in.what.bucket, std::max(in.start, free), in.landing_start);
   free = in.landing_start;
   Stream& stream = stream_of(bucket);
-  const ArrayView gradients = own(in.flight->gradients, bucket);
-  std::uint32_t* const found = &in.flight->found()[to_size(bucket.stream)];
-  if (in_place)
+  const int index = in.what.bucket;
+  const ArrayView gradients = own(in_bucket(flight.gradients, index), bucket);
+  std::uint32_t* const found = &flight.found()[to_size(bucket.stream)];
+  if (!in_place) {
+    stream.start(Unscale{own(travelling(flight, index), bucket), gradients, 1, found});
+  } else {
+    if (is_placed(flight, index)) stream.start(Cast{own(values(flight, index), bucket), gradients});
     stream.start(FindNotFinite{gradients, found});
-  else
-    stream.start(Unscale{own(in.flight->wire.array(wire), bucket), gradients, 1, found});
+  }
   in.landed = stream.record();
   in.lands = true;
 }
@@ -262,43 +341,55 @@ void GradientExchange::State::begin_landing(InFlight& in) {
 bool GradientExchange::State::lands(InFlight& in) {
   if (!in.lands) {
     if (!in.travelled.is_done()) return false;
+    if (in.what.flight == nullptr) return gathered(in);
     begin_landing(in);
   }
   if (!in.landed.is_done()) return false;
   const Clock::time_point end = Clock::now();
-  record(models::TaskKind::unpack, *in.flight, in.bucket, in.landing_start, end);
+  record(models::TaskKind::unpack, in.what.iteration, in.what.bucket, in.landing_start, end);
   const std::lock_guard lock(mutex);
-  ++in.flight->done;
-  in.flight->last_end = end;
+  for (std::vector<Memory>* const memory : {&in.what.flight->places, &in.what.flight->wires})
+    spare.put_back(std::exchange((*memory)[to_size(in.what.bucket)], {}));
+  ++in.what.flight->done;
+  in.what.flight->last_end = end;
   progress.notify_all();
   return true;
 }
 
-// Starts buckets in the order in which they became ready. A bucket whose collective still runs for
-// the iteration before waits, and those behind it too: all ranks start in one order.
+bool GradientExchange::State::gathered(const InFlight& in) {
+  const Clock::time_point end = Clock::now();
+  Clock::time_point& free = stream_free[to_size(buckets[to_size(in.what.bucket)].stream)];
+  record(models::TaskKind::all_gather, in.what.iteration, in.what.bucket, std::max(in.start, free),
+         end);
+  free = end;
+  const std::lock_guard lock(mutex);
+  gathering[to_size(in.what.bucket)] = false;
+  progress.notify_all();
+  return true;
+}
+
+bool GradientExchange::State::can_start() const {
+  if (starts.empty()) return false;
+  const Start& first = starts.front();
+  return std::ranges::none_of(in_flight, [&](const InFlight& other) {
+    return other.what.bucket == first.bucket &&
+           (other.what.flight == nullptr) == (first.flight == nullptr);
+  });
+}
+
+// Starts what was asked for, in order. A collective that still runs since it was asked for last is waited for, and those
+// behind it too: all ranks start in one order.
 bool GradientExchange::State::start_ready() {
-  bool any = false;
-  for (;;) {
-    Flight* flight = nullptr;
-    int index = 0;
+  for (bool any = false;; any = true) {
+    Start next;
     {
       const std::lock_guard lock(mutex);
-      for (std::int64_t i = finished; i < begun && flight == nullptr; ++i) {
-        Flight& candidate = flights[to_size(i % most_under_way)];
-        if (candidate.started == static_cast<int>(buckets.size())) continue;
-        if (candidate.started == candidate.ready) return any;
-        flight = &candidate;
-      }
-      if (flight == nullptr) return any;
-      index = flight->started;
-      for (const InFlight& other : in_flight) {
-        if (other.bucket == index) return any;
-      }
-      ++flight->started;
-      if (index == 0) flight->first_start = Clock::now();
+      if (!can_start()) return any;
+      next = std::move(starts.front());
+      starts.pop_front();
+      if (next.flight != nullptr && next.bucket == 0) next.flight->first_start = Clock::now();
     }
-    start(*flight, index);
-    any = true;
+    start(next);
   }
 }
 
@@ -316,20 +407,13 @@ bool GradientExchange::State::land_done() {
 void GradientExchange::State::run() {
   ::prctl(PR_SET_TIMERSLACK, 1000UL);
   ::pthread_setname_np(::pthread_self(), "communication");
-  const auto has_ready = [this] {
-    for (std::int64_t i = finished; i < begun; ++i) {
-      const Flight& flight = flights[to_size(i % most_under_way)];
-      if (flight.started < flight.ready) return true;
-    }
-    return false;
-  };
   Clock::time_point moved_at = Clock::now();
   try {
     for (;;) {
       bool hurry = false;
       {
         std::unique_lock lock(mutex);
-        if (in_flight.empty()) work.wait(lock, [&] { return stopping || has_ready(); });
+        if (in_flight.empty()) work.wait(lock, [&] { return stopping || !starts.empty(); });
         if (stopping) return;
         hurry = someone_waits;
       }
@@ -342,11 +426,13 @@ void GradientExchange::State::run() {
         continue;
       }
       const Clock::duration waited = now - moved_at;
-      if (hurry)
+      if (hurry) {
         pause_between_looks(waited);
-      else
-        std::this_thread::sleep_for(
-            std::clamp<Clock::duration>(waited / 10, shortest_nap, longest_nap));
+        continue;
+      }
+      std::unique_lock lock(mutex);
+      work.wait_for(lock, std::clamp<Clock::duration>(waited / 10, shortest_nap, longest_nap),
+                    [&] { return stopping || someone_waits || can_start(); });
     }
   } catch (...) {
     const std::lock_guard lock(mutex);
@@ -401,23 +487,41 @@ std::vector<models::Elements> GradientExchange::own() const {
   return all;
 }
 
-void GradientExchange::gather(const ArrayView& values, const Token& when) {
+void GradientExchange::start_gather(int bucket, const ArrayView& values, std::int64_t iteration,
+                                    const Token& when) {
   State& state = *state_;
-  PACELINE_ASSERT(state.is_sharded && under_way() == 0, "parts are gathered between iterations");
+  PACELINE_ASSERT(state.is_sharded, "only a sharded plan has parts to gather");
   if (!state.travels) return;
-  // The communication thread leaves the executor alone meanwhile.
-  std::vector<Token> gathered;
-  for (const BucketPlace& bucket : state.buckets)
-    gathered.push_back(state.executor.start(
-        bucket.gather, values.part(to_size(bucket.offset), to_size(bucket.elements)), when));
-  Clock::time_point moved_at = Clock::now();
-  while (!std::ranges::all_of(gathered, &Token::is_done)) {
-    const Clock::time_point now = Clock::now();
-    if (state.executor.progress())
-      moved_at = now;
-    else
-      pause_between_looks(now - moved_at);
+  const std::lock_guard lock(state.mutex);
+  PACELINE_ASSERT(!state.gathering[to_size(bucket)], "a bucket is gathered once at a time");
+  state.gathering[to_size(bucket)] = true;
+  state.ask({nullptr, bucket, iteration, values, when});
+}
+
+void GradientExchange::await_gather(int bucket) {
+  State& state = *state_;
+  state.await([&] { return !state.gathering[to_size(bucket)]; });
+}
+
+void GradientExchange::gather(const ArrayView& values, std::int64_t iteration, const Token& when) {
+  const int buckets = static_cast<int>(state_->buckets.size());
+  for (int bucket = 0; bucket < buckets; ++bucket) {
+    const BucketPlace& place = state_->buckets[to_size(bucket)];
+    start_gather(bucket, values.part(to_size(place.offset), to_size(place.elements)), iteration,
+                 when);
   }
+  for (int bucket = 0; bucket < buckets; ++bucket) await_gather(bucket);
+}
+
+ArrayView GradientExchange::place(int bucket) {
+  State& state = *state_;
+  Flight& flight = state.flights[to_size((state.begun - 1) % most_under_way)];
+  if (!state.travels) return state.in_bucket(flight.gradients, bucket);
+  const std::lock_guard lock(state.mutex);
+  Memory& place = flight.places[to_size(bucket)];
+  const std::size_t elements = to_size(state.buckets[to_size(bucket)].elements);
+  place = state.spare.take(elements * sizeof(float));
+  return place.array(NumberType::fp32).part(0, elements);
 }
 
 std::vector<int> GradientExchange::acts_on() const {
@@ -447,7 +551,8 @@ void GradientExchange::begin(const ArrayView& gradients, std::int64_t iteration)
   Flight& flight = state.flights[to_size(state.begun % most_under_way)];
   flight.gradients = gradients;
   flight.iteration = iteration;
-  flight.ready = flight.started = flight.done = 0;
+  flight.asked = flight.done = 0;
+  flight.waited = Seconds{0};
   std::ranges::fill(flight.found(), 0U);
   ++state.begun;
   state.produced = 0;
@@ -466,9 +571,15 @@ void GradientExchange::ready(int parameter, const Token& when) {
   const bool releases =
       state.produced > before && (!state.waits_for_all || state.produced == buckets);
   if (!releases) return;
+  if (!state.travels) return;
+  if (state.bounds_gradients) {
+    const Clock::time_point start = Clock::now();
+    state.await([&] { return flight.done >= flight.asked; });
+    flight.waited += seconds(Clock::now() - start);
+  }
   const std::lock_guard lock(state.mutex);
-  flight.ready = state.produced;
-  state.work.notify_one();
+  for (; flight.asked < state.produced; ++flight.asked)
+    state.ask({&flight, flight.asked, flight.iteration, {}, flight.when[to_size(flight.asked)]});
 }
 
 GradientExchange::Outcome GradientExchange::finish() {
@@ -484,19 +595,10 @@ GradientExchange::Outcome GradientExchange::finish() {
     return {.finite = flight.finite(), .exposed = {}, .travelled = {}};
   }
   const Clock::time_point before = Clock::now();
-  std::unique_lock lock(state.mutex);
-  state.someone_waits = true;
-  state.progress.wait(lock, [&] {
-    return state.failure != nullptr || flight.done == static_cast<int>(state.buckets.size());
-  });
-  state.someone_waits = false;
-  if (state.failure != nullptr) std::rethrow_exception(state.failure);
+  state.await([&] { return flight.done == static_cast<int>(state.buckets.size()); });
   ++state.finished;
-  const auto seconds = [](Clock::duration d) {
-    return Seconds{std::chrono::duration<double>(d).count()};
-  };
   return {.finite = flight.finite(),
-          .exposed = seconds(Clock::now() - before),
+          .exposed = flight.waited + seconds(Clock::now() - before),
           .travelled = seconds(flight.last_end - flight.first_start)};
 }
 

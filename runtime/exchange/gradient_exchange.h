@@ -10,9 +10,13 @@
 // for what is not finite are kernels of the device, which wait for the tokens of the gradients on
 // its streams, and not on the host.
 //
-// A plan of zero1 sums each bucket to parts: a rank gets the sums of its own part of each, which it updates, and
-// gather() then brings the updated parts of all ranks to every rank. The other parts of the
-// gradients are then undefined.
+// A plan of zero1, zero2 or zero3 sums each bucket to parts: a rank gets the sums of its own part of each, which it
+// updates. The other parts of the gradients are then undefined. With zero2 and zero3 a bucket may have memory of its own,
+// which is used again as soon as the bucket has been summed (place()).
+// gather() brings the parts of all ranks to every rank: after the update with zero1 and zero2, and before a unit's
+// forward and backward passes with zero3 (runtime/training/unit_weights.h).
+//
+// Collectives start in the order in which the computing thread asks for them, which is one order on all ranks.
 //
 // Two iterations may be under way: with double buffering (ChainerMN 1.3) the buckets of one travel
 // during forward and backward of the next.
@@ -40,15 +44,15 @@ class GradientExchange {
  public:
   struct Outcome {
     bool finite = true;  // the same on all ranks; of a sharded plan, this rank's own parts
-    Seconds exposed;     // how long finish() waited
+    Seconds exposed;     // how long finish() waited, and ready() of zero2 and fsdp
     Seconds travelled;   // from the first bucket's start to the last one's end
   };
 
   // `parameters` in backward order. The gradients are in the kind of memory that the device is
   // fastest in. Executor and device outlive the exchange. Throws InputError if the plan is not of
   // these gradients or of as many ranks, or one that cannot be run: a library's own all-reduce that
-  // the executor does not have, a sharding other than zero1 over all ranks, zero1 where the executor
-  // does not take the memory of the gradients, or priority, for which all ranks would have to agree on
+  // the executor does not have, a sharding in groups of ranks, one where the executor does not take the memory of the
+  // gradients, zero2 or zero3 on another device than the CPU, or priority, for which all ranks would have to agree on
   // an order while they run.
   GradientExchange(CollectiveExecutor& executor, Device& device, const models::Plan& plan,
                    std::span<const ParameterPlace> parameters, Recorder* recorder = nullptr);
@@ -66,8 +70,12 @@ class GradientExchange {
   void begin(std::span<float> gradients, std::int64_t iteration) {
     begin(view_of(gradients), iteration);
   }
+  // Memory for the gradients of a bucket of the iteration begun last, in place of the flat array: an FP32 array of the
+  // bucket, of ordinary host memory, until the bucket has been summed. The flat array then gets this rank's part.
+  [[nodiscard]] ArrayView place(int bucket);
   // The gradient of parameter i, and all before it, are there when the token is done: those of the
-  // iteration begun last.
+  // iteration begun last. With zero2 and fsdp it waits for the buckets before, so that gradients of no more than two buckets are in
+  // memory.
   void ready(int parameter, const Token& when = {});
   // The parameters with whose gradients the exchange starts something, in rising order: the last of
   // each bucket, or the very last where all travel then.
@@ -80,9 +88,15 @@ class GradientExchange {
   // it is one that holds everything.
   [[nodiscard]] bool is_sharded() const;
   [[nodiscard]] std::vector<models::Elements> own() const;
-  // Brings each rank's own parts of a flat FP32 array to all ranks, where the plan is sharded, once `when` is done, in
-  // place. Returns when they are there; no iteration is under way. Throws as finish() does.
-  void gather(const ArrayView& values, const Token& when);
+  // Starts to bring each rank's own part of a bucket to all ranks where the plan is sharded, once `when` is done. It is
+  // an FP32 array of the bucket, in place. The iteration is that of the timeline. A bucket is gathered again only after
+  // await_gather().
+  void start_gather(int bucket, const ArrayView& values, std::int64_t iteration,
+                    const Token& when = {});
+  // Returns when the bucket's parts are there. Throws as finish() does.
+  void await_gather(int bucket);
+  // Both, for all buckets of a flat array.
+  void gather(const ArrayView& values, std::int64_t iteration, const Token& when = {});
   // Whether finish() would return at once: all buckets of the oldest iteration are back. An error
   // is for finish() to throw.
   [[nodiscard]] bool is_back() const;

@@ -5,10 +5,12 @@
 
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "models/base/error.h"
 #include "models/base/to_size.h"
+#include "runtime/device/spare_memory.h"
 #include "runtime/network/batch.h"
 #include "runtime/network/onednn/compiler.h"
 
@@ -73,18 +75,27 @@ class CpuNetwork::Implementation {
   void observe(LayerObserver* observer) { observer_ = observer; }
 
   void set_weights(std::span<const float> weights, int first, int count) {
-    PACELINE_ASSERT(static_cast<std::int64_t>(weights.size()) == traits_.parameter_elements(),
-                    "weights are the whole flat array");
+    PACELINE_ASSERT(static_cast<std::int64_t>(weights.size()) == traits_.elements(first, count),
+                    "weights are those of the parameters");
+    const std::int64_t base = count > 0 ? places()[to_size(first)].offset : 0;
     const ThreadCount threads(options_.threads);
     onednn::Call call{.stream = stream_};
     for (int i = first; i < first + count; ++i) {
       const auto index = to_size(i);
       onednn::WorkingCopies& copies = compiled_.working_copies.at(index);
       // oneDNN takes what it reads as not const, too.
-      copies.source.set_data_handle(const_cast<float*>(weights.data() + places()[index].offset));
+      copies.source.set_data_handle(
+          const_cast<float*>(weights.data() + places()[index].offset - base));
+      for (const onednn::Memory& copy : copies.targets) give_memory(copy);
       run(copies.steps, call);
     }
     stream_.wait();
+  }
+
+  void drop_weights(int first, int count) {
+    for (int i = first; i < first + count; ++i)
+      for (const onednn::Memory& copy : compiled_.working_copies.at(to_size(i)).targets)
+        take_memory(copy);
   }
 
   PassOutcome forward(std::span<const float> images, std::span<const std::int32_t> labels,
@@ -115,13 +126,13 @@ class CpuNetwork::Implementation {
                     "gradients are the whole flat array");
     is_trained_ = false;
     const ThreadCount threads(options_.threads);
+    gradients_.resize(places().size());
+    put_gradients(0, static_cast<int>(places().size()), gradients);
     onednn::Call call{.stream = stream_,
                       .seed = seed_,
                       .labels = labels_,
                       .loss_scale = loss_scale,
-                      .gradients = gradients};
-    for (auto& [parameter, memory] : compiled_.gradients_in_place)
-      memory.set_data_handle(gradients.data() + places()[to_size(parameter)].offset);
+                      .gradients = gradients_};
     for (std::size_t i = compiled_.layers.size(); i-- > 0;) {
       const onednn::LayerProgram& layer = compiled_.layers[i];
       began(true, i);
@@ -133,12 +144,37 @@ class CpuNetwork::Implementation {
     }
   }
 
+  void put_gradients(int first, int count, std::span<float> memory) {
+    for (int i = first; i < first + count; ++i)
+      gradients_[to_size(i)] = memory.data() + traits_.elements(first, i - first);
+    for (auto& [parameter, place] : compiled_.gradients_in_place)
+      if (parameter >= first && parameter < first + count)
+        place.set_data_handle(gradients_[to_size(parameter)]);
+  }
+
   [[nodiscard]] std::vector<float> logits() const {
     const std::span<const float> values = onednn::floats(compiled_.logits);
     return {values.begin(), values.end()};
   }
 
  private:
+  // A working copy that was dropped has no memory. That which it had is kept for the next one that it is large enough for, so that
+  // passes allocate nothing once units have come and gone.
+  void give_memory(onednn::Memory copy) {
+    if (copy.get_data_handle() != nullptr) return;
+    Memory memory = spare_.take(copy.get_desc().get_size());
+    copy.set_data_handle(memory.data());
+    lent_.insert_or_assign(copy.get(), std::move(memory));
+  }
+  void take_memory(onednn::Memory copy) {
+    if (copy.get_data_handle() == nullptr) return;
+    copy.set_data_handle(nullptr);  // which frees what oneDNN allocated
+    const auto lent = lent_.find(copy.get());
+    if (lent == lent_.end()) return;
+    spare_.put_back(std::move(lent->second));
+    lent_.erase(lent);
+  }
+
   void compile(const models::Network& network) {
     if (wants_narrow_arithmetic(options_)) {
       if (auto narrow = compiled_narrow(network, options_, places())) {
@@ -177,9 +213,12 @@ class CpuNetwork::Implementation {
   NetworkTraits traits_;
   onednn::CompiledNetwork compiled_;
   dnnl::stream stream_;
+  std::unordered_map<dnnl_memory_t, Memory> lent_;  // to working copies
+  SpareMemory spare_;
   LayerObserver* observer_ = nullptr;
   std::size_t input_elements_ = 0;  // of one sample
   std::vector<float> partial_batch_;
+  std::vector<float*> gradients_;  // by parameter
   // The last training pass, as backward() needs it.
   bool is_trained_ = false;
   std::uint64_t seed_ = 0;
@@ -201,6 +240,12 @@ Token CpuNetwork::take_weights(const ConstArrayView& weights, int first, int cou
   wait_for(when, device_patience, "take new weights");
   implementation_->set_weights(host_floats(weights), first, count);
   return {};
+}
+void CpuNetwork::drop_weights(int first, int count) {
+  implementation_->drop_weights(first, count);
+}
+void CpuNetwork::put_gradients(int first, int count, const ArrayView& memory) {
+  implementation_->put_gradients(first, count, host_floats(memory));
 }
 PassOutcome CpuNetwork::forward(std::span<const float> images, std::span<const std::int32_t> labels,
                                 Pass pass, std::uint64_t seed) {

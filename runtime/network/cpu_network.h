@@ -43,6 +43,8 @@ class CpuNetwork final : public TrainableNetwork {
 
   [[nodiscard]] const NetworkTraits& traits() const override;
   [[nodiscard]] ArrayView running_statistics() override;
+  void drop_weights(int first, int count) override;
+  void put_gradients(int first, int count, const ArrayView& memory) override;
   Token take_weights(const ConstArrayView& weights, int first, int count,
                      const Token& when) override;
   PassOutcome forward(std::span<const float> images, std::span<const std::int32_t> labels,

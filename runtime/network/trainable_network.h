@@ -110,6 +110,12 @@ struct NetworkTraits {
   [[nodiscard]] std::int64_t parameter_elements() const {
     return parameters.empty() ? 0 : parameters.back().offset + parameters.back().elements;
   }
+  // Those of `count` parameters from `first` on, which stand side by side.
+  [[nodiscard]] std::int64_t elements(int first, int count) const {
+    if (count == 0) return 0;
+    const ParameterPlace& last = parameters[to_size(first + count - 1)];
+    return last.offset + last.elements - parameters[to_size(first)].offset;
+  }
 };
 
 class TrainableNetwork {
@@ -136,10 +142,13 @@ class TrainableNetwork {
   [[nodiscard]] virtual ArrayView running_statistics() = 0;
 
   // Takes new weights of parameters [first, first + count) into the working copies, once `when` is
-  // done. `weights` is the whole flat array; it may be written again when the token is done. The
-  // next pass uses the new weights.
+  // done. `weights` has them alone, as they stand in the flat array; it may be written again when the token is
+  // done. The next pass uses the new weights.
   virtual Token take_weights(const ConstArrayView& weights, int first, int count,
                              const Token& when) = 0;
+  // Gives the memory of the working copies of these parameters back where it can: no pass reads them before they are
+  // taken again. The caller may take and drop weights while an observer hears of a layer, on the CPU.
+  virtual void drop_weights(int /*first*/, int /*count*/) {}
 
   // The working copies, for an update that writes them together with the masters in place of
   // take_weights(); in the order of parameters(). Null where weights are only taken. What is written
@@ -187,6 +196,13 @@ class TrainableNetwork {
   // order; the token is done when the gradient of parameter i is there, and all before it.
   virtual void compute_gradients(float loss_scale, const ArrayView& gradients,
                                  const GradientReady& ready) = 0;
+
+  // While an observer hears that a layer begins its backward pass: the gradients of parameters [first, first + count),
+  // none of which has been begun, go to `memory`, where they stand as in the flat array, and not into that. Networks on
+  // CPUs have it.
+  virtual void put_gradients(int /*first*/, int /*count*/, const ArrayView& /*memory*/) {
+    PACELINE_ASSERT(false, "gradients go to the flat array");
+  }
 
   // Says that a caller of compute_gradients() acts on these parameters, in rising order, and on the
   // last; tokens of others may be those of the next of them, which come later. At first it is all.

@@ -9,10 +9,13 @@
 #include <array>
 #include <cmath>
 #include <deque>
+#include <optional>
+#include <span>
 
 #include "models/base/error.h"
 #include "models/base/to_size.h"
 #include "runtime/exchange/gradient_exchange.h"
+#include "runtime/exchange/unit_weights.h"
 #include "runtime/network/trainable_network.h"
 
 namespace paceline::runtime {
@@ -58,6 +61,7 @@ class Player {
     const std::int64_t elements =
         places_.empty() ? 0 : places_.back().offset + places_.back().elements;
     for (int i = 0; i <= lag_; ++i) gradients_[to_size(i)].assign(to_size(elements), 1.0F);
+    if (exchange_.is_sharded() && ranks_ > 1) make_units(elements);
   }
 
   ReplayOutcome play() {
@@ -74,10 +78,40 @@ class Player {
       last = now;
     }
     while (exchange_.under_way() > 0) (void)exchange_.finish();
+    if (units_) units_->fill();  // peers may wait for what this rank has asked for
     return outcome;
   }
 
  private:
+  // A rank has ones in its own parts of the weights, and zeros elsewhere until they are gathered.
+  void make_units(std::int64_t elements) {
+    weights_.assign(to_size(elements), 0.0F);
+    for (const models::Elements& part : exchange_.own())
+      std::fill_n(weights_.begin() + part.begin, part.size, 1.0F);
+    units_.emplace(places_, request_.plan, exchange_, view_of(std::span(weights_)),
+                   request_.layers.size());
+    units_->serve({check_weights, [](int, int) {}});
+  }
+  static void check_weights(const ArrayView& values, int /*first*/, int /*count*/) {
+    const std::span<const float> all = host_floats(ConstArrayView(values));
+    const auto wrong = std::ranges::find_if(all, [](float v) { return v != 1.0F; });
+    if (wrong != all.end())
+      throw RunError("all-gather",
+                     fmt::format("element {} is {} and not 1", wrong - all.begin(), *wrong));
+  }
+
+  // A layer begins when its weights are there. Until then the time of layers stands still.
+  void begin(bool backward, std::size_t layer) {
+    if (!units_ || !units_->lacks(static_cast<int>(layer))) return;
+    sleep_until(deadline_);
+    const Clock::time_point awake = Clock::now();
+    units_->began(backward, static_cast<int>(layer));
+    deadline_ += Clock::now() - awake;
+  }
+  void end(bool backward, std::size_t layer) {
+    if (units_) units_->ended(backward, static_cast<int>(layer));
+  }
+
   // The number that the recorder knows an iteration by: it counts from the first that is reported.
   [[nodiscard]] std::int64_t numbered(int iteration) const { return iteration - request_.warm_up; }
   std::vector<float>& gradients(int iteration) {
@@ -86,21 +120,29 @@ class Player {
 
   Seconds iterate(int iteration) {
     deadline_ = Clock::now();
-    for (std::size_t i = 0; i < request_.layers.size(); ++i)
+    if (units_) units_->at(numbered(iteration), nullptr);
+    for (std::size_t i = 0; i < request_.layers.size(); ++i) {
+      begin(false, i);
       compute(models::TaskKind::forward, static_cast<int>(i), request_.layers[i].forward,
               iteration);
+      end(false, i);
+    }
     sleep_until(deadline_);
     exchange_.begin(gradients(iteration), numbered(iteration));
     next_bucket_ = 0;
     std::size_t next = 0;
     for (std::size_t i = request_.layers.size(); i-- > 0;) {
+      begin(true, i);
       compute(models::TaskKind::backward, static_cast<int>(i), request_.layers[i].backward,
               iteration);
+      end(true, i);
       const std::size_t first = next;
       while (next < places_.size() && places_[next].layer == static_cast<int>(i)) ++next;
       if (next == first) continue;
       give_until(deadline_);
+      const Clock::time_point awake = Clock::now();
       give(static_cast<int>(next) - 1);
+      if (units_) deadline_ += Clock::now() - awake;  // fsdp waits for earlier buckets
     }
     give_until(deadline_);
     const Clock::time_point end_of_backward = Clock::now();
@@ -115,6 +157,10 @@ class Player {
     const Clock::time_point start = Clock::now();
     sleep_until(start + duration_of(request_.update));
     record(models::TaskKind::update, -1, iteration, start, Clock::now());
+    if (units_) {
+      units_->refresh();
+      exposed += units_->take_waited();
+    }
     return exposed;
   }
 
@@ -163,11 +209,13 @@ class Player {
   void check_sums(int iteration) {
     const auto sum = static_cast<float>(ranks_);
     std::vector<float>& values = gradients(iteration);
-    const auto wrong =
-        std::find_if(values.begin(), values.end(), [sum](float v) { return v != sum; });
-    if (wrong != values.end())
-      throw RunError("all-reduce", fmt::format("element {} is {} and not {}",
-                                               wrong - values.begin(), *wrong, sum));
+    for (const models::Elements& part : exchange_.own()) {
+      const auto own = std::span(values).subspan(to_size(part.begin), to_size(part.size));
+      const auto wrong = std::ranges::find_if(own, [sum](float v) { return v != sum; });
+      if (wrong != own.end())
+        throw RunError("all-reduce", fmt::format("element {} is {} and not {}",
+                                                 part.begin + (wrong - own.begin()), *wrong, sum));
+    }
     for (std::vector<float>& g : gradients_) {
       if (lag_ == 0 || &g == &values) std::fill(g.begin(), g.end(), 0.0F);
     }
@@ -176,6 +224,9 @@ class Player {
   const ReplayRequest& request_;
   std::vector<ParameterPlace> places_;
   std::array<std::vector<float>, 2> gradients_;  // of iterations in turn
+  // Of a sharded plan. The exchange ends before what travels by it.
+  std::vector<float> weights_;
+  std::optional<UnitWeights> units_;
   GradientExchange exchange_;
   int ranks_;
   bool waits_;                   // whether a bucket of the plan waits for a cycle

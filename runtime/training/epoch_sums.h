@@ -20,6 +20,9 @@ struct EpochSums {
   bool operator==(const EpochSums&) const = default;
 };
 
+// What each of `ranks` ranks has where others go on: their sums shared out, and the means of their times.
+[[nodiscard]] EpochSums shared_out(std::span<const EpochSums> of_ranks, int ranks);
+
 // The sums of a rank in a checkpoint's array "epoch": each double as the bits of two floats.
 inline constexpr std::size_t stored_sums_floats = 12;
 [[nodiscard]] std::array<float, stored_sums_floats> stored(const EpochSums& sums);

@@ -4,6 +4,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string_view>
+#include <utility>
+
 #include "models/base/error.h"
 #include "models/base/first_difference.h"
 #include "models/network/yaml.h"
@@ -114,7 +120,54 @@ std::string plan_lines(const models::Plan& plan) {
   return text;
 }
 
+// What stands behind a key that begins a line; empty where none does.
+std::string_view value_of(std::string_view job, std::string_view key) {
+  for (std::size_t at = 0; at < job.size();) {
+    const std::string_view line = job.substr(at, job.find('\n', at) - at);
+    if (line.starts_with(key) && line.substr(key.size()).starts_with(": "))
+      return line.substr(key.size() + 2);
+    at += line.size() + 1;
+  }
+  return {};
+}
+
+std::int64_t count_of(std::string_view job, std::string_view key) {
+  const std::string_view text = value_of(job, key);
+  std::int64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  return error == std::errc() && end == text.data() + text.size() ? std::max<std::int64_t>(count, 0)
+                                                                  : 0;
+}
+
+// The lines that hold whatever the ranks are and however they share out.
+std::string lasting_lines(std::string_view job) {
+  constexpr std::array passing = {
+      "ranks: ", "batch: ", "strategy: ", "schedule ", "buckets: ", "streams: "};
+  std::string lasting;
+  for (std::size_t at = 0; at < job.size();) {
+    const std::string_view line = job.substr(at, job.find('\n', at) - at);
+    if (std::ranges::none_of(passing, [&](const char* key) { return line.starts_with(key); }))
+      lasting.append(line).append("\n");
+    at += line.size() + 1;
+  }
+  return lasting;
+}
+
 }  // namespace
+
+std::string why_not_resumed(const std::string& theirs, const std::string& ours) {
+  const auto [it, we] = first_difference(lasting_lines(theirs), lasting_lines(ours));
+  if (!it.empty() || !we.empty()) return fmt::format("it has \"{}\", and this job \"{}\"", it, we);
+  const auto ranks = std::pair(ranks_of(theirs), ranks_of(ours));
+  const auto batch = std::pair(count_of(theirs, "batch"), count_of(ours, "batch"));
+  if (ranks.first * batch.first == ranks.second * batch.second) return {};
+  return fmt::format("its steps take {} x {} samples, and those of this job {} x {}", ranks.first,
+                     batch.first, ranks.second, batch.second);
+}
+
+std::int64_t ranks_of(const std::string& job) {
+  return count_of(job, "ranks");
+}
 
 std::string job_description(const TrainingRequest& request, int ranks) {
   const Recipe& recipe = request.recipe;

@@ -95,9 +95,11 @@ SharedCheckpoint::SharedCheckpoint(Channel& channel, const std::string& path,
   if (channel.rank() == 0) {
     try {
       checkpoint_ = read_checkpoint(path);
-      if (const std::string differs = difference(checkpoint_, job); !differs.empty()) {
+      if (const std::string differs = why_not_resumed(checkpoint_.job, job); !differs.empty()) {
         problem = "a checkpoint of another job: " + differs;
-        remedy = "resume with the options that it was started with";
+        remedy =
+            "resume with the options that it was started with, or at other ranks with as many "
+            "samples in a step";
       }
     } catch (const InputError& error) {
       problem = error.problem();
@@ -108,13 +110,14 @@ SharedCheckpoint::SharedCheckpoint(Channel& channel, const std::string& path,
 
   const bool has_pending = std::ranges::find(checkpoint_.arrays, "gradients.pending",
                                              &CheckpointArray::name) != checkpoint_.arrays.end();
-  std::array<double, 7> numbers = {static_cast<double>(checkpoint_.epoch),
+  std::array<double, 8> numbers = {static_cast<double>(checkpoint_.epoch),
                                    static_cast<double>(checkpoint_.batch),
                                    static_cast<double>(checkpoint_.iteration),
                                    checkpoint_.loss_scale.scale,
                                    static_cast<double>(checkpoint_.loss_scale.good_steps),
                                    static_cast<double>(checkpoint_.loss_scale.skipped),
-                                   has_pending ? 1.0 : 0.0};
+                                   has_pending ? 1.0 : 0.0,
+                                   static_cast<double>(ranks_of(checkpoint_.job))};
   broadcast(channel, std::as_writable_bytes(std::span(numbers)));
   position_ = {.epoch = static_cast<std::int64_t>(numbers[0]),
                .batch = static_cast<std::int64_t>(numbers[1]),
@@ -123,6 +126,7 @@ SharedCheckpoint::SharedCheckpoint(Channel& channel, const std::string& path,
                  .good_steps = static_cast<std::int64_t>(numbers[4]),
                  .skipped = static_cast<std::int64_t>(numbers[5])};
   has_pending_gradients_ = numbers[6] > 0;
+  ranks_ = static_cast<int>(numbers[7]);
 }
 
 std::vector<float> SharedCheckpoint::take(const std::string& name, std::size_t elements) const {
@@ -132,11 +136,15 @@ std::vector<float> SharedCheckpoint::take(const std::string& name, std::size_t e
   return values;
 }
 
-std::vector<float> SharedCheckpoint::take_own(const std::string& name, std::size_t elements) const {
-  const std::vector<float> all = take(name, elements * to_size(channel_.ranks()));
-  const std::span<const float> own =
-      std::span(all).subspan(elements * to_size(channel_.rank()), elements);
-  return {own.begin(), own.end()};
+std::vector<std::vector<float>> SharedCheckpoint::take_of_ranks(const std::string& name,
+                                                                std::size_t elements) const {
+  const std::vector<float> all = take(name, elements * to_size(ranks_));
+  std::vector<std::vector<float>> of_ranks;
+  for (std::size_t rank = 0; rank < to_size(ranks_); ++rank) {
+    const auto first = all.begin() + static_cast<std::ptrdiff_t>(rank * elements);
+    of_ranks.emplace_back(first, first + static_cast<std::ptrdiff_t>(elements));
+  }
+  return of_ranks;
 }
 
 }  // namespace paceline::runtime

@@ -41,7 +41,8 @@ void write_together(Channel& channel, const std::string& path, const Checkpoint&
 // A checkpoint that was read, from which all ranks take one array after the other.
 class SharedCheckpoint {
  public:
-  // Throws InputError if the file is no checkpoint, damaged, or of another job. The channel
+  // Throws InputError if the file is no checkpoint, damaged, or of another job
+  // (why_not_resumed). The channel
   // outlives the checkpoint.
   SharedCheckpoint(Channel& channel, const std::string& path, const std::string& job);
 
@@ -53,8 +54,9 @@ class SharedCheckpoint {
 
   // The array of this name and length. Where there is none, rank 0 throws InputError.
   [[nodiscard]] std::vector<float> take(const std::string& name, std::size_t elements) const;
-  // This rank's part of an array with as many elements for each rank, one after the other.
-  [[nodiscard]] std::vector<float> take_own(const std::string& name, std::size_t elements) const;
+  // An array with as many elements for each of the checkpoint's ranks, which may be others than this job's.
+  [[nodiscard]] std::vector<std::vector<float>> take_of_ranks(const std::string& name,
+                                                              std::size_t elements) const;
 
  private:
   Channel& channel_;
@@ -62,6 +64,7 @@ class SharedCheckpoint {
   Position position_;
   LossScaleState loss_scale_;
   bool has_pending_gradients_ = false;
+  int ranks_ = 1;
 };
 
 }  // namespace paceline::runtime

@@ -2,23 +2,28 @@
 #include "runtime/training/trainer.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <optional>
 #include <utility>
 
 #include "models/base/error.h"
+#include "models/base/parse_units.h"
 #include "models/base/to_size.h"
 #include "models/collective/algorithms.h"
 #include "runtime/channel/messages.h"
 #include "runtime/collective/executor.h"
 #include "runtime/device/copies.h"
 #include "runtime/device/cpu_device.h"
+#include "runtime/device/host_pages.h"
 #include "runtime/exchange/gradient_exchange.h"
+#include "runtime/exchange/unit_weights.h"
 #include "runtime/network/cpu_network.h"
 #include "runtime/network/dropout.h"
 #include "runtime/training/checkpoint.h"
@@ -51,6 +56,34 @@ constexpr Seconds between_agreements{0.25};
 // With double buffering an agreement waits for gradients that would have travelled beside the next
 // iteration, so that it costs more.
 constexpr double least_stride_double_buffered = 20;
+
+constexpr std::int64_t not_recorded = -1;  // an iteration
+
+std::vector<float> mean(const std::vector<std::vector<float>>& arrays) {
+  std::vector<double> sums(arrays.front().size());
+  for (const std::vector<float>& array : arrays)
+    std::ranges::transform(array, sums, sums.begin(), std::plus<>());
+  std::vector<float> means(sums.size());
+  std::ranges::transform(sums, means.begin(), [&](double sum) {
+    return static_cast<float>(sum / static_cast<double>(arrays.size()));
+  });
+  return means;
+}
+
+// Throws InputError where the weights alone are more than the memory of the machine; with those that layers read, the
+// gradients and a moment of the optimizer, where ranks share nothing out.
+void check_memory(const TrainingRequest& request, std::span<const ParameterPlace> places) {
+  const double elements =
+      places.empty() ? 0 : static_cast<double>(places.back().offset + places.back().elements);
+  const int arrays = request.plan.uses<models::ShardUse>() != nullptr ? 1 : 4;
+  const Bytes least{elements * sizeof(float) * arrays};
+  const Bytes memory{static_cast<double>(::sysconf(_SC_PHYS_PAGES)) *
+                     static_cast<double>(::sysconf(_SC_PAGESIZE))};
+  if (least <= memory) return;
+  throw InputError(fmt::format("training {} takes at least {} on each rank, and the machine has {}",
+                               request.network.name(), to_text(least), to_text(memory)),
+                   "choose a smaller network");
+}
 
 class Training {
  public:
@@ -85,6 +118,17 @@ class Training {
   std::array<double, 4> evaluate();
   // The mean over the ranks.
   [[nodiscard]] std::vector<float> averaged(std::vector<float> values);
+  void make_units();
+  // Whether layers ask for their weights. On a GPU they run as graphs, and all weights are there before.
+  [[nodiscard]] bool ask_for_weights() const {
+    return units_ && parts_.device.fastest() == MemoryKind::host;
+  }
+  // Lets layers be recorded, and ask for their weights.
+  void observe(LayerObserver* recorder);
+  // The own parts of the weights have changed.
+  void refresh_units();
+  // Makes the whole array of weights valid on this rank, if it holds parts of it.
+  void gather_weights();
   [[nodiscard]] Memory allocated(std::size_t floats) const;
   [[nodiscard]] std::vector<float> to_host(const ConstArrayView& array);
   void set_statistics(std::span<const float> values);
@@ -132,6 +176,8 @@ class Training {
   std::optional<Optimizer> optimizer_;
   LossScaleState loss_scale_;
   std::optional<LayerRecorder> layers_;
+  std::optional<UnitWeights>
+      units_;  // of a sharded plan; the exchange ends before what travels by it
   std::optional<GradientExchange> exchange_;
   // Updates run on it, and copies. It is the first to go, because it waits for what it runs.
   std::unique_ptr<Stream> stream_ = parts_.device.make_stream();
@@ -160,6 +206,7 @@ Training::Training(const TrainingRequest& request, const TrainingParts& parts,
       description_(job_description(request, ranks_)),
       phases_(phases(request.recipe)),
       places_(parameter_places(request.network)) {
+  check_memory(request, places_);
   check_same_job(channel_, description_ + run_description(request));
   exchange_.emplace(parts.executor, parts.device, request.plan, places_, request.recorder);
   const std::vector<float> weights = initial_weights(
@@ -174,6 +221,20 @@ Training::Training(const TrainingRequest& request, const TrainingParts& parts,
   optimizer_.emplace(parts.device, recipe_.optimizer, places_, exchange_->own(), request.threads);
   loss_scale_ = initial_loss_scale(recipe_.loss_scale, recipe_.working_type(), request.plan.wire);
   if (request.recorder != nullptr) layers_.emplace(*request.recorder);
+  if (exchange_->is_sharded() && ranks_ > 1) make_units();
+}
+
+void Training::make_units() {
+  const std::vector<models::Layer>& layers = request_.network.layers();
+  units_.emplace(places_, request_.plan, *exchange_, weights_, layers.size());
+  for (std::size_t i = 0; i < layers.size(); ++i)
+    if (std::holds_alternative<models::TiedLinear>(layers[i].kind))
+      units_->tie(static_cast<int>(i), layers[i].inputs.back());
+  if (ask_for_weights()) {
+    use_small_pages(weights_);
+    use_small_pages(gradients_[0]);
+  }
+  units_->keep_own();
 }
 
 std::int64_t Training::whole(const Phase& phase) const {
@@ -241,7 +302,34 @@ void Training::set_statistics(std::span<const float> values) {
   copy_from_host(parts_.device, *stream_, values, network_->running_statistics());
 }
 
+void Training::observe(LayerObserver* recorder) {
+  if (units_) units_->at(recorder == nullptr ? not_recorded : done_, recorder);
+  network_->observe(ask_for_weights() ? &*units_ : recorder);
+}
+
+void Training::refresh_units() {
+  units_->refresh(stream_->record());
+  if (!ask_for_weights()) units_->fill();
+}
+
+void Training::gather_weights() {
+  if (!units_) return;
+  units_->at(not_recorded, nullptr);
+  units_->fill();
+}
+
 void Training::give_weights() {
+  if (units_) {
+    units_->serve({[this](const ArrayView& values, int first, int count) {
+                     stream_->wait_for(network_->take_weights(values, first, count, Token()));
+                   },
+                   [this](int first, int count) { network_->drop_weights(first, count); },
+                   [this](int first, int count, const ArrayView& memory) {
+                     network_->put_gradients(first, count, memory);
+                   }});
+    if (!ask_for_weights()) units_->fill();
+    return;
+  }
   // The next update waits until the network has read them.
   stream_->wait_for(network_->take_weights(
       weights_, 0, static_cast<int>(network_->parameters().size()), stream_->record()));
@@ -282,6 +370,7 @@ TrainingOutcome Training::run() {
   outcome_.iterations = done_;
   outcome_.complete = position_.epoch >= phases_.back().first_epoch + phases_.back().epochs;
   if (!outcome_.complete) outcome_.stopped = stopped_;
+  gather_weights();
   outcome_.weights = to_host(weights_);
   outcome_.statistics = to_host(network_->running_statistics());
   return std::move(outcome_);
@@ -372,10 +461,8 @@ void Training::iterate(Loader& loader, const Phase& phase) {
   const Seconds input = loader.waited() - waited;
   const auto labels = static_cast<double>(std::exchange(next_labels_, 0));
   const double samples = labels / network_->traits().labels;
-  if (layers_) {
-    layers_->at(done_);
-    network_->observe(request_.recorder->records(done_) ? &*layers_ : nullptr);
-  }
+  if (layers_) layers_->at(done_);
+  observe(layers_ && request_.recorder->records(done_) ? &*layers_ : nullptr);
   const std::int64_t batches = batches_in(position_.epoch, phase);
   // Counted in whole epochs, also where the last one ends early.
   const double epoch = static_cast<double>(position_.epoch) +
@@ -395,6 +482,7 @@ void Training::iterate(Loader& loader, const Phase& phase) {
   const double rate = learning_rate(recipe_, epoch, std::int64_t{ranks_} * phase.batch_per_rank);
   GradientExchange::Outcome travel;
   if (!double_buffered() || pending_ || exchange_->under_way() == 2) travel = update(rate, epoch);
+  if (units_) travel.exposed += units_->take_waited();
   ++done_;
   // The outcome is on the device by now, because the update has waited for gradients.
   const PassOutcome pass = network_->outcome();
@@ -463,9 +551,10 @@ GradientExchange::Outcome Training::update(double rate, double epoch) {
     if (copies != nullptr) stream_->wait_for(network_->working_copies_read());
     optimizer_->step(*stream_, weights_, gradients_[slot], static_cast<float>(factor), rate, epoch,
                      copies);
-    if (exchange_->is_sharded()) exchange_->gather(weights_, stream_->record());
     if (copies != nullptr)
       network_->use_working_copies(stream_->record());
+    else if (units_)
+      refresh_units();
     else
       give_weights();
   }
@@ -518,9 +607,12 @@ std::array<double, 4> Training::evaluate() {
   set_statistics(averaged(own));
   Loader loader(request_.dataset, Part::test, loader_options(network_->batch(), {}));
   std::array<double, 4> sums = {};
-  network_->observe(nullptr);
+  observe(nullptr);
   while (bring_batch(loader) != nullptr) {
-    if (next_labels_ == 0) continue;
+    if (next_labels_ == 0) {
+      if (ask_for_weights()) units_->accompany_forward();
+      continue;
+    }
     const auto labels = static_cast<double>(next_labels_);
     network_->start_pass(Pass::evaluation);
     const PassOutcome pass = network_->outcome();
@@ -555,7 +647,7 @@ std::vector<float> Training::whole_state(const Optimizer::State& state) {
                    whole.part(to_size(part.begin), size));
     rest = rest.subspan(size);
   }
-  exchange_->gather(whole, {});
+  exchange_->gather(whole, not_recorded);
   return to_host(whole);
 }
 
@@ -576,6 +668,7 @@ void Training::save() {
   if (request_.checkpoint.empty()) return;
   settle();
   std::vector<CheckpointArray> states;
+  gather_weights();
   if (rank_ == 0 || exchange_->is_sharded())
     for (const Optimizer::State& state : optimizer_->state())
       states.push_back({state.name, whole_state(state)});
@@ -604,6 +697,7 @@ void Training::save() {
           {"gradients.pending.scale", {static_cast<float>(scales_[*pending_])}});
     }
   }
+  if (units_) units_->keep_own();
   write_together(channel_, request_.checkpoint, checkpoint);
   if (observer_ != nullptr) observer_->checkpoint(request_.checkpoint, position_.iteration);
 }
@@ -619,10 +713,15 @@ void Training::restore() {
   };
   take_array("weights", weights_);
   for (const Optimizer::State& state : optimizer_->state()) set_whole_state(state, checkpoint);
-  set_statistics(checkpoint.take_own("statistics", network_->running_statistics().elements));
+  const auto statistics =
+      checkpoint.take_of_ranks("statistics", network_->running_statistics().elements);
+  const bool are_as_many = std::ssize(statistics) == ranks_;
+  set_statistics(are_as_many ? statistics[to_size(rank_)] : mean(statistics));
   if (position_.batch > 0) {
-    const std::vector<float> own = checkpoint.take_own("epoch", stored_sums_floats);
-    sums_ = sums_of(std::span(own).first<stored_sums_floats>());
+    std::vector<EpochSums> sums;
+    for (const std::vector<float>& stored : checkpoint.take_of_ranks("epoch", stored_sums_floats))
+      sums.push_back(sums_of(std::span(stored).first<stored_sums_floats>()));
+    sums_ = are_as_many ? sums[to_size(rank_)] : shared_out(sums, ranks_);
   }
   if (checkpoint.has_pending_gradients()) {
     take_array("gradients.pending", gradients_[1]);
@@ -630,6 +729,7 @@ void Training::restore() {
     pending_ = 1;
     begun_ = 2;  // so that the next iteration takes slot 0
   }
+  if (units_) units_->keep_own();
   give_weights();
 }
 

@@ -232,10 +232,12 @@ const NcclTables& JobSettings::tables() {
 
 PredictorSetting& JobSettings::at(const models::Strategy& strategy, int ranks, Bound bound) {
   PredictorSetting& setting = at(ranks, bound);
+  // In a replay our executor runs the collectives.
+  const bool are_by_nccl = sums_by_nccl(request_.cluster.device) && !request_.compute_is_exact;
   if (strategy.sharded() != nullptr && !setting.groups)
     setting.groups.emplace(GroupJob{request_.cluster, request_.profile,
-                                    sums_by_nccl(request_.cluster.device) ? &tables() : nullptr,
-                                    ranks, request_.wire, bound, request_.engine});
+                                    are_by_nccl ? &tables() : nullptr, ranks, request_.wire, bound,
+                                    request_.engine});
   const auto library = strategy.library();
   if (!library || setting.curve_of(*library) != nullptr) return setting;
   auto curve = curve_on_routes(request_.profile, *library,

@@ -39,7 +39,8 @@ class LateNetwork final : public runtime::TrainableNetwork {
   }
   runtime::Token take_weights(const runtime::ConstArrayView& weights, int first, int count,
                               const runtime::Token& when) override {
-    const runtime::ArrayView staged = staged_weights_.array(runtime::NumberType::fp32);
+    const runtime::ArrayView staged =
+        staged_weights_.array(runtime::NumberType::fp32).part(0, weights.elements);
     stream_->wait_for(when);
     stream_->start(runtime::Cast{weights, staged});
     const runtime::Token taken = stream_->record();

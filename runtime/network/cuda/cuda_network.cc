@@ -149,13 +149,14 @@ class CudaNetwork::Implementation {
 
   Token take_weights(const ConstArrayView& weights, int first, int count, const Token& when) {
     const cuda::CurrentDevice current(device_index_);
-    PACELINE_ASSERT(static_cast<std::int64_t>(weights.elements) == traits_.parameter_elements() &&
+    PACELINE_ASSERT(static_cast<std::int64_t>(weights.elements) == traits_.elements(first, count) &&
                         weights.type == NumberType::fp32 && weights.kind != MemoryKind::host,
-                    "weights are the whole flat array, in memory that the device takes");
+                    "weights are those of the parameters, in memory that the device takes");
     compute_->wait_for(when);
     const auto* array = reinterpret_cast<const float*>(weights.data);
     const auto issue = [&] {
-      for (int i = first; i < first + count; ++i) start_working_copy(to_size(i), array);
+      for (int i = first; i < first + count; ++i)
+        start_working_copy(to_size(i), array + traits_.elements(first, i - first));
     };
     if (first == 0 && count == static_cast<int>(traits_.parameters.size()))
       working_copies_.put(compute_->handle(), replaying_, array, issue);
@@ -369,13 +370,12 @@ class CudaNetwork::Implementation {
     }
   }
 
-  // Fills the working copy of a parameter from the flat array of weights.
-  void start_working_copy(std::size_t index, const float* array) {
+  // Fills the working copy of a parameter from its weights.
+  void start_working_copy(std::size_t index, const float* weights) {
     Operation load = program_.working_copies.at(index);
     std::visit(
         [&](auto& body) {
-          if constexpr (requires { body.source = array; })
-            body.source = array + traits_.parameters[index].offset;
+          if constexpr (requires { body.source = weights; }) body.source = weights;
         },
         load);
     cuda::start(load, compute_->handle());

@@ -61,11 +61,9 @@ void Compiler::deliver(ParameterRole role, const Description& plain, const Memor
   Steps& steps = program().parameter_gradients;
   bring(index, plain, written);
   if (options_.storage != models::NumberType::fp16 || !is_rounded(role)) return;
-  const ParameterPlace& place = places_[to_size(index)];
-  const auto offset = to_size(place.offset);
-  const auto elements = to_size(place.elements);
-  steps.emplace_back([offset, elements](Call& call) {
-    round_to(models::NumberType::fp16, call.gradients.subspan(offset, elements));
+  const auto elements = to_size(places_[to_size(index)].elements);
+  steps.emplace_back([index, elements](Call& call) {
+    round_to(models::NumberType::fp16, {call.gradients[to_size(index)], elements});
   });
 }
 

@@ -75,11 +75,11 @@ class EmbeddingPlanner : public LayerPlanner {
     Steps& steps = compiler.program().parameter_gradients;
     const Memory gradient = compiler.output_gradient(
         compiler.plain_layout(compiler.output().shape, memory::data_type::f32), steps);
-    const ParameterPlace& place = compiler.place(compiler.parameter(ParameterRole::weight));
-    steps.emplace_back([gradient, kept = rows_, features = to_size(layer_.features),
-                        begin = to_size(place.offset), size = to_size(place.elements),
+    const int parameter = compiler.parameter(ParameterRole::weight);
+    steps.emplace_back([gradient, kept = rows_, features = to_size(layer_.features), parameter,
+                        size = to_size(compiler.place(parameter).elements),
                         is_tied = compiler.is_tied()](Call& call) {
-      const std::span<float> table = call.gradients.subspan(begin, size);
+      const std::span<float> table(call.gradients[to_size(parameter)], size);
       if (!is_tied) std::ranges::fill(table, 0.0F);
       const std::span<const float> from = floats(gradient);
       const std::span<const std::int32_t> picked = row_numbers(kept);

@@ -19,7 +19,7 @@ struct Call {
   std::uint64_t seed = 0;                     // of dropout
   std::span<const std::int32_t> labels = {};  // of the samples that count: batch, or fewer
   float loss_scale = 1;
-  std::span<float> gradients = {};  // the caller's flat array
+  std::span<float* const> gradients = {};  // the caller's arrays, by parameter
   PassOutcome outcome = {};
 };
 

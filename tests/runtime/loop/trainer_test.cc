@@ -1,5 +1,6 @@
 #include "runtime/training/trainer.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <map>
 
 #include "models/base/error.h"
+#include "models/network/decoder.h"
 #include "models/network/zoo.h"
 #include "models/plan/strategy.h"
 #include "tests/support/rank_threads.h"
@@ -61,6 +63,8 @@ struct Setting {
   Recipe recipe = little_recipe();
   int ranks = 2;
   std::string strategy = "fused-ring";
+  std::string buckets_of = {};  // the strategy whose buckets the plan has, if it is another
+  bool reshard = true;
   NumberType wire = NumberType::fp32;
   models::Overlap overlap = models::Overlap::wait_free;
   std::string checkpoint = {};
@@ -79,9 +83,14 @@ std::vector<TrainingOutcome> train_all(const Setting& setting) {
                                   .sample = setting.network.input(),
                                   .classes = 4,
                                   .synthetic_samples = 96});
-  models::Plan plan =
-      models::make_plan(models::strategy(setting.strategy), models::work(setting.network).gradients,
-                        setting.ranks, setting.wire, {.fusion = Bytes{600}});
+  const auto plan_of = [&](const std::string& strategy) {
+    models::Thresholds thresholds{.fusion = Bytes{600}};
+    thresholds.reshard = setting.reshard;
+    return models::make_plan(models::strategy(strategy), models::work(setting.network).gradients,
+                             setting.ranks, setting.wire, thresholds);
+  };
+  models::Plan plan = plan_of(setting.strategy);
+  if (!setting.buckets_of.empty()) plan.buckets = plan_of(setting.buckets_of).buckets;
   plan.overlap = setting.overlap;
   std::vector<TrainingOutcome> outcomes(static_cast<std::size_t>(setting.ranks));
   on_endpoints(setting.ranks, 1, [&](const Endpoint& endpoint) {
@@ -110,47 +119,90 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), 4 * a.size()) == 0;
 }
 
+constexpr const char* sharded_strategies[] = {"zero1", "zero2", "fsdp"};
+
 // Ranks that have parts of the optimizer's state sum in the order of the ring, and so get its bits.
-TEST(Trainer, OfZero1IsThatOfTheRingToTheBit) {
+TEST(Trainer, OfShardsIsThatOfTheRingToTheBit) {
   for (const int ranks : {1, 2, 3, 4}) {
     for (const NumberType wire : {NumberType::fp32, NumberType::fp16}) {
-      SCOPED_TRACE(std::to_string(ranks) + " ranks, " + std::string(models::name(wire)));
       Setting replicated;
       replicated.ranks = ranks;
       replicated.wire = wire;
       replicated.recipe.optimizer.nesterov = true;
-      Setting sharded = replicated;
-      sharded.strategy = "zero1";
-      const auto expected = train_all(replicated);
-      const auto outcomes = train_all(sharded);
-      for (const TrainingOutcome& outcome : outcomes)
-        EXPECT_TRUE(same_bits(outcome.weights, expected[0].weights));
+      for (const char* strategy : sharded_strategies) {
+        SCOPED_TRACE(fmt::format("{}, {} ranks, {}", strategy, ranks, models::name(wire)));
+        Setting sharded = replicated;
+        sharded.strategy = replicated.buckets_of = strategy;
+        const auto expected = train_all(replicated);
+        const auto outcomes = train_all(sharded);
+        ASSERT_EQ(outcomes[0].epochs.size(), expected[0].epochs.size());
+        EXPECT_EQ(outcomes[0].epochs.back().test_loss, expected[0].epochs.back().test_loss);
+        for (const TrainingOutcome& outcome : outcomes)
+          EXPECT_TRUE(same_bits(outcome.weights, expected[0].weights));
+      }
     }
   }
 }
 
+// Units of blocks, and the embeddings and the tied head in one that stays; with all that a plan may say of them.
+TEST(Trainer, OfUnitsTrainsATransformerToTheBit) {
+  Setting replicated;
+  replicated.network = models::decoder({.name = "little",
+                                        .blocks = 3,
+                                        .features = 8,
+                                        .heads = 2,
+                                        .key_value_heads = 1,
+                                        .head_features = 4,
+                                        .inner = 12,
+                                        .vocabulary = 11,
+                                        .sequence = 5,
+                                        .rotary_base = 100,
+                                        .is_tied = true,
+                                        .has_gate = true,
+                                        .rms_norm = true});
+  replicated.ranks = 3;
+  replicated.buckets_of = "fsdp";
+  replicated.recipe.optimizer = {.kind = OptimizerKind::adamw};
+  replicated.recipe.learning_rate.base = 0.002;
+  const auto expected = train_all(replicated);
+  for (const bool reshard : {true, false})
+    for (const auto overlap : {models::Overlap::wait_free, models::Overlap::none}) {
+      SCOPED_TRACE(fmt::format("reshard {}, overlap {}", reshard, models::name(overlap)));
+      Setting sharded = replicated;
+      sharded.strategy = "fsdp";
+      sharded.reshard = reshard;
+      sharded.overlap = overlap;
+      const auto outcomes = train_all(sharded);
+      EXPECT_EQ(outcomes[0].epochs.back().test_loss, expected[0].epochs.back().test_loss);
+      for (const TrainingOutcome& outcome : outcomes)
+        EXPECT_TRUE(same_bits(outcome.weights, expected[0].weights));
+    }
+}
+
 // A rank of a sharded job has a part of the norm of all gradients, so that the sum's order differs.
-TEST(Trainer, OfZero1ClipsToTheNormOfAllGradients) {
+TEST(Trainer, OfShardsClipsToTheNormOfAllGradients) {
   for (const int ranks : {1, 2, 3}) {
     Setting replicated;
     replicated.ranks = ranks;
     replicated.recipe.optimizer = {.kind = OptimizerKind::adamw, .clip_norm = 0.05};
     replicated.recipe.learning_rate.base = 0.002;
-    Setting sharded = replicated;
-    sharded.strategy = "zero1";
     const auto expected = train_all(replicated);
-    const auto outcomes = train_all(sharded);
-    double largest = 0;
-    for (std::size_t i = 0; i < expected[0].weights.size(); ++i)
-      largest = std::max(largest, std::abs(static_cast<double>(outcomes[0].weights[i]) -
-                                           static_cast<double>(expected[0].weights[i])));
-    EXPECT_LT(largest, 1e-5) << ranks;
+    for (const char* strategy : sharded_strategies) {
+      Setting sharded = replicated;
+      sharded.strategy = strategy;
+      const auto outcomes = train_all(sharded);
+      double largest = 0;
+      for (std::size_t i = 0; i < expected[0].weights.size(); ++i)
+        largest = std::max(largest, std::abs(static_cast<double>(outcomes[0].weights[i]) -
+                                             static_cast<double>(expected[0].weights[i])));
+      EXPECT_LT(largest, 1e-5) << strategy << ", " << ranks;
+    }
   }
 }
 
 TEST(Trainer, OfAdamResumesToTheSameBits) {
   const TemporaryFolder folder;
-  for (const char* strategy : {"fused-ring", "zero1"}) {
+  for (const char* strategy : {"fused-ring", "zero1", "fsdp"}) {
     Setting whole;
     whole.ranks = 3;
     whole.strategy = strategy;
@@ -167,27 +219,62 @@ TEST(Trainer, OfAdamResumesToTheSameBits) {
   }
 }
 
-TEST(Trainer, OfZero1ResumesToTheSameBits) {
+TEST(Trainer, OfShardsResumesToTheSameBits) {
   const TemporaryFolder folder;
-  Setting whole;
-  whole.ranks = 3;
-  whole.strategy = "zero1";
-  whole.recipe.optimizer.momentum_correction = true;
-  const auto expected = train_all(whole);
-  Setting first = whole;
-  first.checkpoint = folder / "z.checkpoint";
-  first.most_iterations = 3;
-  train_all(first);
-  Setting second = whole;
-  second.resume = first.checkpoint;
-  EXPECT_TRUE(same_bits(train_all(second)[0].weights, expected[0].weights));
+  for (const char* strategy : sharded_strategies) {
+    Setting whole;
+    whole.ranks = 3;
+    whole.strategy = strategy;
+    whole.recipe.optimizer.momentum_correction = true;
+    const auto expected = train_all(whole);
+    Setting first = whole;
+    first.checkpoint = folder / (std::string(strategy) + ".checkpoint");
+    first.most_iterations = 3;
+    train_all(first);
+    Setting second = whole;
+    second.resume = first.checkpoint;
+    EXPECT_TRUE(same_bits(train_all(second)[0].weights, expected[0].weights)) << strategy;
+  }
+}
+
+// A step of 4 ranks of 4 samples is one of 2 ranks of 8, whatever is shared out. The sums' order differs.
+TEST(Trainer, OfShardsResumesAtAnotherNumberOfRanks) {
+  const TemporaryFolder folder;
+  Setting two;
+  two.network = little_network(false);
+  two.recipe.augmentation = {};
+  two.recipe.optimizer = {.kind = OptimizerKind::adam};
+  two.recipe.learning_rate.base = 0.002;
+  two.strategy = "zero1";
+  const auto expected = train_all(two);
+  Setting four = two;
+  four.ranks = 4;
+  four.recipe.batch_per_rank = two.recipe.batch_per_rank / 2;
+  four.strategy = "fsdp";
+  four.checkpoint = folder / "four.checkpoint";
+  four.most_iterations = 8;  // in the second epoch
+  train_all(four);
+  Setting rest = two;
+  rest.resume = four.checkpoint;
+  const auto outcomes = train_all(rest);
+  EXPECT_EQ(outcomes[0].iterations, expected[0].iterations - 8);
+  double largest = 0;
+  for (std::size_t i = 0; i < expected[0].weights.size(); ++i)
+    largest = std::max(largest, std::abs(static_cast<double>(outcomes[0].weights[i]) -
+                                         static_cast<double>(expected[0].weights[i])));
+  EXPECT_LT(largest, 1e-4);
+  EXPECT_NEAR(outcomes[0].epochs.back().training_loss, expected[0].epochs.back().training_loss,
+              1e-4);
+  Setting larger = rest;
+  larger.ranks = 3;
+  EXPECT_THROW(train_all(larger), InputError);
 }
 
 // A rank whose own parts are finite must not go on where another's are not.
-TEST(Trainer, OfZero1AgreesOnAnOverflow) {
+TEST(Trainer, OfShardsAgreesOnAnOverflow) {
   Setting sharded;
-  sharded.ranks = 3;
-  sharded.strategy = "zero1";
+  sharded.ranks = 2;
+  sharded.strategy = "fsdp";
   sharded.wire = NumberType::fp16;
   sharded.recipe.precision = models::Precision::mixed;
   sharded.recipe.loss_scale.initial = 1e9;
@@ -202,13 +289,14 @@ TEST(Trainer, OfZero1AgreesOnAnOverflow) {
   }
 }
 
-TEST(Trainer, OfZero1HasNoLarsAndOfOtherShardingsIsRefused) {
+TEST(Trainer, OfShardsHasNoLarsAndInGroupsIsRefused) {
   Setting lars;
   lars.strategy = "zero1";
   lars.recipe.optimizer.lars.enabled = true;
   EXPECT_THROW(train_all(lars), InputError);
   Setting other;
-  other.strategy = "fsdp";
+  other.strategy = "hsdp";
+  other.ranks = 4;
   EXPECT_THROW(train_all(other), InputError);
 }
 
