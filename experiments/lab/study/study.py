@@ -85,8 +85,9 @@ class Job:
 
 # Samples per rank such that computation and communication are of one order, and megabytes of
 # FP32 gradients, by which networks are scaled down.
-BATCH = {"alexnet": 128, "vgg16": 8, "inception-v3": 16, "resnet50": 16}
-MEGABYTES = {"alexnet": 244.4, "vgg16": 553.4, "inception-v3": 95.3, "resnet50": 102.2}
+BATCH = {"alexnet": 128, "vgg16": 8, "inception-v3": 16, "resnet50": 16, "gpt2-small": 2}
+MEGABYTES = {"alexnet": 244.4, "vgg16": 553.4, "inception-v3": 95.3, "resnet50": 102.2, "gpt2-small": 497.8}
+NETWORKS = ("alexnet", "inception-v3", "resnet50", "vgg16")  # of studies that are drawn
 ITERATIONS = 6  # timed in pairs, which makes five samples
 CALMING_SECONDS = 20  # to wait after a calibration that was disturbed; twice as long after the next
 # About how many seconds a fused ring may take for all gradients of a network. This sets their scale.
@@ -94,6 +95,7 @@ TRANSFER_S = 0.35
 
 FUSED = ("fused-ring", "bidirectional-ring", "hybrid", "open-mpi")
 FEW = ("alexnet", "vgg16")  # networks of few gradients
+SHARDED = ("zero1", "zero2", "fsdp")
 WIDE = ("ring", "halving-doubling", "parameter-server")
 
 
@@ -202,7 +204,7 @@ def drawn_place(random):
 
 def drawn_job(random, place):
     """A network, a wire type, and three strategies; k is a divisor where one of them takes it."""
-    model = random.choice(sorted(BATCH))
+    model = random.choice(NETWORKS)
     is_slow = place.hosts * max(place.latency_ms, 0.3) > 5
     # A collective for each of 160 tensors would take seconds where steps are many and slow.
     wide = () if is_slow and model not in FEW else WIDE
@@ -225,6 +227,17 @@ def drawn_study(seed, clusters):
         of_place = {job.name: job for job in (drawn_job(random, place) for _ in range(2))}
         jobs.setdefault(place, list(of_place.values()))
     return Study(jobs, HERE / f"results-seed{seed}.jsonl", HERE / f"profiles-seed{seed}")
+
+
+def sharded_study():
+    """Sharded plans: of networks with blocks and without, with and without overlap of what is gathered."""
+    def jobs(place):
+        turn = (place.hosts // 2 + place.mbit // 50) % 2
+        first, second = ("resnet50", "gpt2-small") if turn else ("alexnet", "gpt2-small")
+        return [Job(first, "fp32", SHARDED), Job(second, "fp32", SHARDED)]
+    places = [Place(hosts, mbit, latency) for hosts, mbit, latency in
+              ((2, 50, 1), (2, 100, 0), (2, 250, 2), (4, 50, 0), (4, 100, 1), (4, 250, 1), (8, 50, 2), (8, 100, 1))]
+    return Study({place: jobs(place) for place in places}, HERE / "results-sharded.jsonl", HERE / "profiles-sharded")
 
 
 class Lab:
@@ -449,6 +462,7 @@ def parser():
                                    formatter_class=argparse.RawDescriptionHelpFormatter)
     root.add_argument("verb", choices=["run", "calibrate", "repredict", "report", "coverage", "list"])
     root.add_argument("--seed", type=int, help="the study of clusters that are drawn by this seed")
+    root.add_argument("--sharded", action="store_true", help="the study of sharded plans")
     root.add_argument("--clusters", type=int, default=12, help="how many of them are drawn (12)")
     add_running_options(root, "clusters")
     root.add_argument("--calibrate-seconds", type=int, default=20)
@@ -458,7 +472,7 @@ def parser():
 
 def main():
     options = parser().parse_args()
-    options.study = (designed_study() if options.seed is None
+    options.study = (sharded_study() if options.sharded else designed_study() if options.seed is None
                      else drawn_study(options.seed, options.clusters))
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # ends the lab, too
     if options.verb == "list":
