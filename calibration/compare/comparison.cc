@@ -157,7 +157,8 @@ std::vector<OneSided> one_sided(const TracedJob& job, const IterationTimes& run,
     const BucketTimes& b = prediction.buckets[i];
     add_one(TaskKind::cast, bucket, {a.cast, b.cast});
     add_one(TaskKind::pack, bucket, {a.pack, b.pack});
-    add_one(TaskKind::all_reduce, bucket, {a.transfer, b.transfer});
+    for (const TaskKind sum : {TaskKind::all_reduce, TaskKind::reduce_scatter})
+      add_one(sum, bucket, {a.transfer, b.transfer});
     add_one(TaskKind::unpack, bucket, {a.unpack, b.unpack});
   }
   return all;

@@ -43,6 +43,11 @@ struct Occurrence {
   }
 };
 
+// Of a sharded plan ranks get parts of the sums.
+bool is_sum(TaskKind kind) {
+  return kind == TaskKind::all_reduce || kind == TaskKind::reduce_scatter;
+}
+
 struct LayerValues {
   Values forward;
   Values backward;
@@ -58,7 +63,7 @@ struct BucketTasks {
   void add(const TimelineEvent& event) {
     if (event.kind == TaskKind::cast) cast.add(event);
     if (event.kind == TaskKind::pack) pack.add(event);
-    if (event.kind == TaskKind::all_reduce) transfer.add(event);
+    if (is_sum(event.kind)) transfer.add(event);
     if (event.kind == TaskKind::unpack) unpack.add(event);
   }
   [[nodiscard]] std::optional<Seconds> start() const {
@@ -153,8 +158,8 @@ class Collector {
 
  private:
   static bool is_of_bucket(const TimelineEvent& event) {
-    return event.kind == TaskKind::cast || event.kind == TaskKind::pack ||
-           event.kind == TaskKind::all_reduce || event.kind == TaskKind::unpack;
+    return event.kind == TaskKind::cast || event.kind == TaskKind::pack || is_sum(event.kind) ||
+           event.kind == TaskKind::unpack;
   }
 
   void add_totals(const Events& events) {

@@ -41,7 +41,7 @@ struct BucketTimes {
   Spread wait;  // from ready to the transfer, less cast and pack
   Spread cast;
   Spread pack;
-  Spread transfer;  // the all-reduce
+  Spread transfer;  // the all-reduce, or the reduce-scatter of a sharded plan
   Spread unpack;
   Spread exposed;  // the time for which the compute stream waits for it
 };
