@@ -110,6 +110,11 @@ void UnitWeights::refresh(const Token& when) {
   for (Unit& unit : units_) bring(unit);
 }
 
+void UnitWeights::arrive() {
+  for (Unit& unit : units_)
+    if (unit.state == State::coming) bring(unit);
+}
+
 void UnitWeights::fill() {
   if (keeps_parts_) return exchange_.gather(weights_, iteration_);
   for (Unit& unit : units_) bring(unit);

@@ -3,11 +3,11 @@
 //
 // With fsdp (ZeRO-3) a rank keeps its own part of each unit. A unit is gathered before its forward and its backward pass
 // and dropped behind them (Rajbhandari 2020, arXiv 1910.02054, 5.3; Zhao 2023, arXiv 2304.11277, 3.2), and the next ones
-// are gathered beside the passes of one: two of a forward pass, and one of a backward pass. A unit that holds layers of no block (models::block_of) is gathered once, as FSDP's
-// root, and so are all where the plan does not reshard. With zero1 and zero2 a rank has all weights, and units are gathered
-// once after each update, in the order of the forward pass, beside it. With zero2 and fsdp the gradients of a unit
-// have memory of their own while they are computed and summed. Without overlap a pass waits for all that it asked
-// for.
+// are gathered beside the passes of one: two of a forward pass, and one of a backward pass. A unit that holds layers of no
+// block (models::block_of) is gathered once, as FSDP's root, and so are all where the plan does not reshard. With zero1
+// and zero2 a rank has all weights, and units are gathered once after each update, in the order of the forward pass, beside
+// it. With zero2 and fsdp the gradients of a unit have memory of their own while they are computed and summed. Without
+// overlap a pass waits for all that it asked for.
 //
 // Thread safety: one computing thread.
 #pragma once
@@ -39,8 +39,7 @@ class UnitWeights : public LayerObserver {
     std::function<void(int first, int count, const ArrayView& memory)> put_gradients = {};
   };
 
-  // `weights` is the flat FP32 array, of which this rank's own parts hold. It outlives
-  // this. The exchange ends before this does, because it may be writing into buffers.
+  // `weights` is the flat FP32 array, of which this rank's own parts hold. It outlives this. The exchange ends before this does, because it may be writing into buffers.
   UnitWeights(std::span<const ParameterPlace> places, const models::Plan& plan,
               GradientExchange& exchange, const ArrayView& weights, std::size_t layers);
 
@@ -61,6 +60,8 @@ class UnitWeights : public LayerObserver {
   void accompany_forward();
   // The own parts change until `when` is done: all that was gathered is dropped, or gathered anew beside what follows.
   void refresh(const Token& when = {});
+  // Waits for what was asked for, so that nothing travels.
+  void arrive();
   // Makes the whole flat array valid, and gives its memory back but for this rank's own parts.
   void fill();
   void keep_own() const;

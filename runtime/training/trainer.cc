@@ -107,7 +107,7 @@ class Training {
   GradientExchange::Outcome update(double rate, double epoch);
   // The factor of the gradients, or a smaller one, with which their norm is within the recipe's clip_norm.
   [[nodiscard]] double clipped(double factor, const ConstArrayView& gradients);
-  // Lets what travels arrive, without its update.
+  // Lets what travels arrive, without its update. The channel may be used after that.
   void settle();
   void report_epoch();
   // Asks all ranks whether one of them is to stop, if it is time for that.
@@ -177,7 +177,7 @@ class Training {
   LossScaleState loss_scale_;
   std::optional<LayerRecorder> layers_;
   std::optional<UnitWeights>
-      units_;  // of a sharded plan; the exchange ends before what travels by it
+      units_;  // of a sharded plan. What travels by the exchange outlives it.
   std::optional<GradientExchange> exchange_;
   // Updates run on it, and copies. It is the first to go, because it waits for what it runs.
   std::unique_ptr<Stream> stream_ = parts_.device.make_stream();
@@ -575,6 +575,7 @@ double Training::clipped(double factor, const ConstArrayView& gradients) {
 }
 
 void Training::settle() {
+  if (units_) units_->arrive();
   if (exchange_->under_way() == 0) return;
   PACELINE_ASSERT(double_buffered() && exchange_->under_way() == 1,
                   "only double buffering leaves gradients to the next iteration");

@@ -119,6 +119,14 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), 4 * a.size()) == 0;
 }
 
+double largest_difference(const TrainingOutcome& a, const TrainingOutcome& b) {
+  double largest = 0;
+  for (std::size_t i = 0; i < a.weights.size(); ++i)
+    largest = std::max(
+        largest, std::abs(static_cast<double>(a.weights[i]) - static_cast<double>(b.weights[i])));
+  return largest;
+}
+
 constexpr const char* sharded_strategies[] = {"zero1", "zero2", "fsdp"};
 
 // Ranks that have parts of the optimizer's state sum in the order of the ring, and so get its bits.
@@ -191,50 +199,31 @@ TEST(Trainer, OfShardsClipsToTheNormOfAllGradients) {
       Setting sharded = replicated;
       sharded.strategy = strategy;
       const auto outcomes = train_all(sharded);
-      double largest = 0;
-      for (std::size_t i = 0; i < expected[0].weights.size(); ++i)
-        largest = std::max(largest, std::abs(static_cast<double>(outcomes[0].weights[i]) -
-                                             static_cast<double>(expected[0].weights[i])));
-      EXPECT_LT(largest, 1e-5) << strategy << ", " << ranks;
+      EXPECT_LT(largest_difference(outcomes[0], expected[0]), 1e-5) << strategy << ", " << ranks;
     }
   }
 }
 
-TEST(Trainer, OfAdamResumesToTheSameBits) {
+TEST(Trainer, ResumesToTheSameBitsHoweverRanksShare) {
   const TemporaryFolder folder;
-  for (const char* strategy : {"fused-ring", "zero1", "fsdp"}) {
-    Setting whole;
-    whole.ranks = 3;
-    whole.strategy = strategy;
-    whole.recipe.optimizer = {.kind = OptimizerKind::adam, .clip_norm = 1};
-    whole.recipe.learning_rate.base = 0.002;
-    const auto expected = train_all(whole);
-    Setting first = whole;
-    first.checkpoint = folder / (std::string(strategy) + ".checkpoint");
-    first.most_iterations = 3;
-    train_all(first);
-    Setting second = whole;
-    second.resume = first.checkpoint;
-    EXPECT_TRUE(same_bits(train_all(second)[0].weights, expected[0].weights)) << strategy;
-  }
-}
-
-TEST(Trainer, OfShardsResumesToTheSameBits) {
-  const TemporaryFolder folder;
-  for (const char* strategy : sharded_strategies) {
-    Setting whole;
-    whole.ranks = 3;
-    whole.strategy = strategy;
-    whole.recipe.optimizer.momentum_correction = true;
-    const auto expected = train_all(whole);
-    Setting first = whole;
-    first.checkpoint = folder / (std::string(strategy) + ".checkpoint");
-    first.most_iterations = 3;
-    train_all(first);
-    Setting second = whole;
-    second.resume = first.checkpoint;
-    EXPECT_TRUE(same_bits(train_all(second)[0].weights, expected[0].weights)) << strategy;
-  }
+  const OptimizerRecipe optimizers[] = {{.momentum_correction = true},
+                                        {.kind = OptimizerKind::adam, .clip_norm = 1}};
+  for (const char* strategy : {"fused-ring", "zero1", "zero2", "fsdp"})
+    for (const OptimizerRecipe& optimizer : optimizers) {
+      Setting whole;
+      whole.ranks = 3;
+      whole.strategy = strategy;
+      whole.recipe.optimizer = optimizer;
+      whole.recipe.learning_rate.base = 0.002;
+      const auto expected = train_all(whole);
+      Setting first = whole;
+      first.checkpoint = folder / fmt::format("{}-{}.checkpoint", strategy, optimizer.is_adam());
+      first.most_iterations = 3;
+      train_all(first);
+      Setting second = whole;
+      second.resume = first.checkpoint;
+      EXPECT_TRUE(same_bits(train_all(second)[0].weights, expected[0].weights)) << strategy;
+    }
 }
 
 // A step of 4 ranks of 4 samples is one of 2 ranks of 8, whatever is shared out. The sums' order differs.
@@ -258,11 +247,7 @@ TEST(Trainer, OfShardsResumesAtAnotherNumberOfRanks) {
   rest.resume = four.checkpoint;
   const auto outcomes = train_all(rest);
   EXPECT_EQ(outcomes[0].iterations, expected[0].iterations - 8);
-  double largest = 0;
-  for (std::size_t i = 0; i < expected[0].weights.size(); ++i)
-    largest = std::max(largest, std::abs(static_cast<double>(outcomes[0].weights[i]) -
-                                         static_cast<double>(expected[0].weights[i])));
-  EXPECT_LT(largest, 1e-4);
+  EXPECT_LT(largest_difference(outcomes[0], expected[0]), 1e-4);
   EXPECT_NEAR(outcomes[0].epochs.back().training_loss, expected[0].epochs.back().training_loss,
               1e-4);
   Setting larger = rest;
