@@ -81,6 +81,8 @@ class Text(unittest.TestCase):
     def test_what_does_not_fit_is_refused(self):
         short = self.folder / "short"
         short.write_text("too short")
+        long = self.folder / "long"
+        long.write_bytes(bytes(100_000))
         cases = [
             (self.train(text=short), "has 9 bytes, and sequences take 64"),
             (self.train(text=self.folder / "missing"), "missing"),
@@ -88,7 +90,7 @@ class Text(unittest.TestCase):
             (self.train("--device", "cuda"), "--device"),
             (self.train(model="bert-base"), "not trained yet"),
             (self.train(model="mistral-7b"), "layer 'h0.attn' has a sliding window, which is not trained yet"),
-            (self.train(model="llama-3.1-405b"), "training llama-3.1-405b takes at least 6.49 TB on each rank, and the machine has"),
+            (self.train(model="llama-3.1-405b", text=long), "training llama-3.1-405b takes at least 6.494 TB on each rank, and the machine has"),
             (run("train", "--model", "gpt2-tiny", "--data", "fashion-mnist", cwd=self.folder), "the network takes"),
         ]
         for result, message in cases:
@@ -116,18 +118,18 @@ class Text(unittest.TestCase):
 
     def check_steps(self, model, recipe, text):
         for steps in (1, 6):
-            result = self.train("--recipe", recipe, "--stop-after", str(steps), "--checkpoint", f"{steps}.checkpoint", "--metrics", f"{steps}.jsonl", "--ranks", "1", model=model, text=text)
+            result = self.train("--recipe", recipe, "--stop-after", str(steps), "--checkpoint", f"{model}-{steps}.checkpoint", "--metrics", f"{model}-{steps}.jsonl", "--ranks", "1", model=model, text=text)
             self.assertEqual(result.returncode, 0, result.stderr)
         start = self.folder / "start.json"
-        start.write_text(json.dumps(checkpoint_arrays(self.folder / "1.checkpoint")))
+        start.write_text(json.dumps(checkpoint_arrays(self.folder / f"{model}-1.checkpoint")))
         done = subprocess.run(["/usr/bin/python3", __file__, model, str(start), str(text)], capture_output=True, text=True, timeout=HANG_S)
         self.assertEqual(done.returncode, 0, done.stderr)
         theirs = json.loads(done.stdout)
-        ours = self.losses(self.folder / "6.jsonl")[1:]
+        ours = self.losses(self.folder / f"{model}-6.jsonl")[1:]
         self.assertEqual(len(ours), len(theirs["losses"]))
         for a, b in zip(ours, theirs["losses"]):
             self.assertAlmostEqual(a, b, delta=2e-5)
-        weights = checkpoint_arrays(self.folder / "6.checkpoint")["weights"]
+        weights = checkpoint_arrays(self.folder / f"{model}-6.checkpoint")["weights"]
         self.assertEqual(len(weights), len(theirs["weights"]))
         worst = max(abs(a - b) for a, b in zip(weights, theirs["weights"]))
         self.assertLess(worst, 2e-5)  # a step changes a weight by up to 1e-3
