@@ -15,9 +15,10 @@ namespace {
 // Advises on the whole pages inside a range. Where the system refuses advice, the memory stays as it is.
 void advise(std::byte* data, std::size_t bytes, int advice) {
   static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto begin = (reinterpret_cast<std::uintptr_t>(data) + page - 1) / page * page;
-  const auto end = (reinterpret_cast<std::uintptr_t>(data) + bytes) / page * page;
-  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, advice);
+  const auto address = reinterpret_cast<std::uintptr_t>(data);
+  const auto begin = (address + page - 1) / page * page;
+  const auto end = (address + bytes) / page * page;
+  if (begin < end) ::madvise(data + (begin - address), end - begin, advice);
 }
 
 }  // namespace

@@ -223,7 +223,7 @@ struct GradientExchange::State {
     Token landed = {};
   };
 
-  void ask(Start what);  // with the lock
+  void ask(const Start& what);  // with the lock
   void start(const Start& what);
   // Whether what was asked for first may start: its collective runs no more. With the lock.
   [[nodiscard]] bool can_start() const;
@@ -281,8 +281,8 @@ struct GradientExchange::State {
   std::thread thread;
 };
 
-void GradientExchange::State::ask(Start what) {
-  starts.push_back(std::move(what));
+void GradientExchange::State::ask(const Start& what) {
+  starts.push_back(what);
   work.notify_one();
 }
 
@@ -385,7 +385,7 @@ bool GradientExchange::State::start_ready() {
     {
       const std::lock_guard lock(mutex);
       if (!can_start()) return any;
-      next = std::move(starts.front());
+      next = starts.front();
       starts.pop_front();
       if (next.flight != nullptr && next.bucket == 0) next.flight->first_start = Clock::now();
     }

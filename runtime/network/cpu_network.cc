@@ -160,13 +160,13 @@ class CpuNetwork::Implementation {
  private:
   // A working copy that was dropped has no memory. That which it had is kept for the next one that it is large enough for, so that
   // passes allocate nothing once units have come and gone.
-  void give_memory(onednn::Memory copy) {
+  void give_memory(const onednn::Memory& copy) {
     if (copy.get_data_handle() != nullptr) return;
     Memory memory = spare_.take(copy.get_desc().get_size());
     copy.set_data_handle(memory.data());
     lent_.insert_or_assign(copy.get(), std::move(memory));
   }
-  void take_memory(onednn::Memory copy) {
+  void take_memory(const onednn::Memory& copy) {
     if (copy.get_data_handle() == nullptr) return;
     copy.set_data_handle(nullptr);  // which frees what oneDNN allocated
     const auto lent = lent_.find(copy.get());

@@ -211,17 +211,21 @@ class Resume(Folder):
                 self.assertEqual(resumed.returncode, 0, resumed.stderr)
                 self.assertEqual(self.weights(whole), self.weights(part))
 
-    def test_zero1_under_mpirun_goes_on_with_threads(self):
-        words = (*LITTLE, "--theta", "64KiB", "--strategy", "zero1")
+    def test_shards_under_mpirun_go_on_with_threads(self):
+        for strategy in ("zero1", "zero2", "fsdp"):
+            with self.subTest(strategy):
+                self.check_shards(strategy)
+        self.rejected(train(*LITTLE, "--strategy", "hsdp"), "--strategy: hsdp can be predicted, not run; choose")
+
+    def check_shards(self, strategy):
+        words = (*LITTLE, "--theta", "64KiB", "--strategy", strategy)
         threads = ("--ranks", "3")
-        self.assertEqual(train(*words, *threads, "--checkpoint", self.path("whole")).returncode, 0)
-        mpi = train_mpi((*words, "--checkpoint", self.path("part"), "--stop-after", "5"), ranks=3)
+        self.assertEqual(train(*words, *threads, "--checkpoint", self.path(f"{strategy}-whole")).returncode, 0)
+        mpi = train_mpi((*words, "--checkpoint", self.path(f"{strategy}-part"), "--stop-after", "5"), ranks=3)
         self.assertEqual(mpi.returncode, 0, mpi.stderr)
-        resumed = train(*words, *threads, "--checkpoint", self.path("part"), "--resume", self.path("part"))
+        resumed = train(*words, *threads, "--checkpoint", self.path(f"{strategy}-part"), "--resume", self.path(f"{strategy}-part"))
         self.assertEqual(resumed.returncode, 0, resumed.stderr)
-        self.assertEqual(self.weights("part"), self.weights("whole"))
-        for strategy in ("zero2", "fsdp", "hsdp"):
-            self.rejected(train(*LITTLE, "--strategy", strategy), f"--strategy: {strategy} can be predicted, not run; choose")
+        self.assertEqual(self.weights(f"{strategy}-part"), self.weights(f"{strategy}-whole"))
 
     def test_under_mpirun_as_with_threads(self):
         words = (*LITTLE, "--wire", "bf16")
