@@ -43,7 +43,7 @@ struct Occurrence {
   }
 };
 
-// Of a sharded plan ranks get parts of the sums.
+// A sum of gradients over ranks. In a sharded plan each rank gets a part of it.
 bool is_sum(TaskKind kind) {
   return kind == TaskKind::all_reduce || kind == TaskKind::reduce_scatter;
 }

@@ -37,7 +37,7 @@ std::int64_t of_head(const JsonValue& config, std::int64_t features, std::int64_
   return features / heads;
 }
 
-// Of rotary positions. Newer configurations have it in a group of its own.
+// The base of rotary positions. Newer configurations keep it in a group of its own.
 double rotary_base(const JsonValue& config, const char* key, double otherwise) {
   const bool is_grouped =
       config.has_value("rope_parameters") && config.at("rope_parameters").has_value(key);

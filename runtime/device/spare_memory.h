@@ -11,8 +11,8 @@ namespace paceline::runtime {
 // Thread safety: none.
 class SpareMemory {
  public:
-  // Memory of at least so many bytes: the smallest that is spare. Where all is too small, new memory takes the place of the
-  // largest.
+  // Returns the smallest spare memory that has at least this many bytes. Where all are too small, new memory takes the
+  // place of the largest.
   [[nodiscard]] Memory take(std::size_t bytes);
   // Does nothing with a Memory that is empty.
   void put_back(Memory&& memory);

@@ -110,7 +110,7 @@ struct NetworkTraits {
   [[nodiscard]] std::int64_t parameter_elements() const {
     return parameters.empty() ? 0 : parameters.back().offset + parameters.back().elements;
   }
-  // Those of `count` parameters from `first` on, which stand side by side.
+  // The elements of `count` parameters from `first` on, which stand side by side.
   [[nodiscard]] std::int64_t elements(int first, int count) const {
     if (count == 0) return 0;
     const ParameterPlace& last = parameters[to_size(first + count - 1)];

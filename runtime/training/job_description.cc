@@ -120,7 +120,7 @@ std::string plan_lines(const models::Plan& plan) {
   return text;
 }
 
-// What stands behind a key that begins a line; empty where none does.
+// The value of a key at the start of a line. It is empty where no line has the key.
 std::string_view value_of(std::string_view job, std::string_view key) {
   for (std::size_t at = 0; at < job.size();) {
     const std::string_view line = job.substr(at, job.find('\n', at) - at);

@@ -15,7 +15,7 @@ class Rotation {
   // at most the width of a head.
   Rotation(const AttentionSizes& sizes, std::int64_t turned, double base);
 
-  // Turns so many heads of all rows, or turns them back. `to` may be `from`.
+  // Turns the first `heads` heads of all rows, or turns them back. `to` may be `from`.
   void turn(RowsOf<const float> from, RowsOf<float> to, std::int64_t heads) const {
     turn(from, to, heads, 1);
   }
