@@ -9,7 +9,6 @@
 #include "models/base/to_size.h"
 
 namespace paceline::runtime {
-
 namespace {
 
 // Advises on the whole pages inside a range. Where the system refuses advice, the memory stays as it is.
@@ -23,10 +22,6 @@ void advise(std::byte* data, std::size_t bytes, int advice) {
 
 }  // namespace
 
-void give_back_pages(std::byte* data, std::size_t bytes) {
-  advise(data, bytes, MADV_DONTNEED);
-}
-
 void use_small_pages(const ArrayView& array) {
   PACELINE_ASSERT(array.kind == MemoryKind::host, "pages are of host memory");
   advise(array.data, array.bytes(), MADV_NOHUGEPAGE);
@@ -37,7 +32,7 @@ void give_back_all_but(const models::Elements& kept, const models::Elements& ran
   PACELINE_ASSERT(array.kind == MemoryKind::host, "pages are of host memory");
   const auto give_back = [&](std::int64_t begin, std::int64_t end) {
     const ArrayView part = array.part(to_size(begin), to_size(end - begin));
-    give_back_pages(part.data, part.bytes());
+    advise(part.data, part.bytes(), MADV_DONTNEED);
   };
   give_back(range.begin, kept.begin);
   give_back(kept.end(), range.end());

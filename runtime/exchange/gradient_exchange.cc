@@ -49,7 +49,7 @@ void check(const models::Plan& plan, std::span<const ParameterPlace> parameters,
   if (use != nullptr && use->shards != ranks)
     throw InputError(
         fmt::format("{} of {} shards cannot be run, only predicted", name(use->kind), use->shards),
-        "choose zero1, zero2 or zero3 over all ranks, or a strategy that is not sharded");
+        "choose zero1, zero2 or fsdp over all ranks, or a strategy that is not sharded");
   std::size_t next = 0;
   for (const models::Bucket& bucket : plan.buckets) {
     std::int64_t elements = 0;
@@ -67,8 +67,8 @@ void check(const models::Plan& plan, std::span<const ParameterPlace> parameters,
 struct Flight {
   ArrayView gradients;
   Memory wire;  // the buckets as they travel, unless that is in place
-  std::vector<Memory>
-      places;  // of the gradients of buckets that are not in the flat array, and of these on the wire
+  // Memory of the buckets whose gradients are not in the flat array: for the gradients, and for them on the wire.
+  std::vector<Memory> places;
   std::vector<Memory> wires;
   std::vector<Token> when;  // the gradients of each bucket are there
   Memory not_finite;        // a number of each stream: 1 once it found one that is not finite
@@ -88,8 +88,8 @@ struct Flight {
   Clock::time_point last_end;
 };
 
-// What the computing thread asks the communication thread to start: the sum of a flight's bucket, or, without a
-// flight, a gather of values.
+// The computing thread asks the communication thread to start this. It is the sum of a flight's bucket. Without a flight it
+// is a gather of values.
 struct Start {
   Flight* flight = nullptr;
   int bucket = 0;

@@ -62,8 +62,9 @@ class UnitWeights : public LayerObserver {
   void refresh(const Token& when = {});
   // Waits for what was asked for, so that nothing travels.
   void arrive();
-  // Makes the whole flat array valid, and gives its memory back but for this rank's own parts.
+  // Makes the whole flat array valid.
   void fill();
+  // With fsdp, gives the memory of the flat array back, and keeps this rank's own parts.
   void keep_own() const;
   // How long passes have waited for weights since it was asked last.
   [[nodiscard]] Seconds take_waited();

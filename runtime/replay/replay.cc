@@ -78,7 +78,7 @@ class Player {
       last = now;
     }
     while (exchange_.under_way() > 0) (void)exchange_.finish();
-    if (units_) units_->fill();  // peers may wait for what this rank has asked for
+    if (units_) units_->arrive();  // peers may wait for what this rank has asked for
     return outcome;
   }
 
@@ -224,7 +224,7 @@ class Player {
   const ReplayRequest& request_;
   std::vector<ParameterPlace> places_;
   std::array<std::vector<float>, 2> gradients_;  // of iterations in turn
-  // Of a sharded plan. The exchange ends before what travels by it.
+  // These are for sharded plans. The exchange ends before what travels by it.
   std::vector<float> weights_;
   std::optional<UnitWeights> units_;
   GradientExchange exchange_;

@@ -20,7 +20,8 @@ struct EpochSums {
   bool operator==(const EpochSums&) const = default;
 };
 
-// What each of `ranks` ranks has where others go on: their sums shared out, and the means of their times.
+// The sums that each of `ranks` ranks starts from where it goes on from other ranks. It gets an equal part of their
+// counts, and the mean of their times.
 [[nodiscard]] EpochSums shared_out(std::span<const EpochSums> of_ranks, int ranks);
 
 // The sums of a rank in a checkpoint's array "epoch": each double as the bits of two floats.

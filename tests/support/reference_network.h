@@ -593,7 +593,7 @@ class ReferenceNetwork {
   double& operand(const Operand& of, std::int64_t n, std::int64_t row, std::int64_t i) {
     return value(of.layer)[at(shape(of.layer), n, of.first + i, row, 0)];
   }
-  // Feature i of what rotary positions make of an operand so many positions on: a product of a query and a key
+  // Feature i of an operand after rotary positions have turned it on by `positions`. A product of a query and a key
   // depends on their distance alone.
   double turned(const models::Attention& attention, const Operand& of, std::int64_t n,
                 std::int64_t row, std::int64_t i, std::int64_t positions) {

@@ -38,7 +38,7 @@ using Planner = std::unique_ptr<LayerPlanner>;
 [[nodiscard]] Planner make_planner(const models::Silu& layer);
 [[nodiscard]] Planner make_planner(const models::Multiply& layer);
 [[nodiscard]] Planner make_planner(const models::Attention& layer);
-// Of a layer norm with rms.
+// Plans a layer norm with rms.
 [[nodiscard]] Planner make_rms_norm_planner();
 [[nodiscard]] Planner make_planner(const models::SoftmaxCrossEntropy& layer);
 
