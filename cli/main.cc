@@ -5,6 +5,8 @@
 //
 // A rank of a training job of several processes runs in a child process (cli/supervise.h), so that its
 // death by a signal has a line, too.
+#include <malloc.h>
+
 #include <chrono>
 #include <csignal>
 #include <exception>
@@ -151,12 +153,24 @@ int own_rank(int argc, char** argv) {
   return launched && launched->ranks > 1 ? launched->rank : -1;
 }
 
+// Lets the heap keep what is freed, in place of giving it back to the kernel. A prediction builds a DAG of some
+// megabytes for each of its samples, and the page faults of fresh memory take longer than the prediction itself
+// (GPT of 530 billion over 35 stages and 280 micro-batches: 0.9 s, and 0.3 s with it). It is not for a training run, whose
+// resident memory is what was predicted of it.
+void keep_freed_memory() {
+  constexpr int mib = 1 << 20;
+  mallopt(M_MMAP_THRESHOLD, 32 * mib);  // the most that glibc takes
+  mallopt(M_TRIM_THRESHOLD, 1024 * mib);
+  mallopt(M_TOP_PAD, 64 * mib);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   paceline::cli::open_closed_streams();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that grows past `ulimit -f` is an error of write()
   const bool trains = argc >= 2 && std::string_view(argv[1]) == "train";
+  if (!trains) keep_freed_memory();
   const int rank = trains ? own_rank(argc, argv) : -1;
   if (rank < 0) return run_command(argc, argv);
   try {

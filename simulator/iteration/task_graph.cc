@@ -29,6 +29,16 @@ struct Edge {
 using Graph = boost::compressed_sparse_row_graph<boost::directedS, boost::no_property, Edge>;
 using Vertex = boost::graph_traits<Graph>::vertex_descriptor;
 using EdgeOf = boost::graph_traits<Graph>::edge_descriptor;
+using BareGraph = boost::compressed_sparse_row_graph<boost::directedS>;
+
+// The dependencies of lag 0, without what they weigh.
+BareGraph bare_graph_of(std::size_t tasks, std::span<const Dependency> dependencies) {
+  std::vector<std::pair<Vertex, Vertex>> ends;
+  ends.reserve(dependencies.size());
+  for (const Dependency& d : dependencies)
+    if (d.lag == 0) ends.emplace_back(static_cast<Vertex>(d.from), static_cast<Vertex>(d.to));
+  return {boost::edges_are_unsorted_multi_pass, ends.begin(), ends.end(), tasks};
+}
 
 // The edges of a vertex stand in the order of its dependencies.
 Graph graph_of(std::span<const Task> tasks, std::span<const Dependency> dependencies, int most_lag,
@@ -71,8 +81,11 @@ class ReadyTasks {
 struct OrderVisitor : boost::default_bfs_visitor {
   std::vector<int>* awaited;
   std::vector<int>* order;
-  void examine_vertex(Vertex task, const Graph&) const { order->push_back(static_cast<int>(task)); }
-  void examine_edge(const EdgeOf& edge, const Graph& graph) const {
+  void examine_vertex(Vertex task, const BareGraph&) const {
+    order->push_back(static_cast<int>(task));
+  }
+  void examine_edge(const boost::graph_traits<BareGraph>::edge_descriptor& edge,
+                    const BareGraph& graph) const {
     --(*awaited)[target(edge, graph)];
   }
 };
@@ -97,7 +110,7 @@ constexpr std::array<std::pair<GraphFormat, std::string_view>, 2> format_names =
 }  // namespace
 
 std::vector<int> task_order(std::span<const Task> tasks, std::span<const Dependency> dependencies) {
-  const Graph graph = graph_of(tasks, dependencies, 0);
+  const BareGraph graph = bare_graph_of(tasks.size(), dependencies);
   std::vector<int> awaited(tasks.size(), 0);
   for (const Dependency& d : dependencies)
     if (d.lag == 0) ++awaited[to_size(d.to)];
