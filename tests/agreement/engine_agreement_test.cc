@@ -12,6 +12,7 @@
 #include "tests/support/generators.h"
 #include "tests/support/reference_engine.h"
 #include "tests/support/schedules.h"
+#include "tests/support/thoroughness.h"
 
 namespace paceline::simulator {
 namespace {
@@ -42,7 +43,8 @@ CommunicationCost random_cost(std::mt19937& random) {
 
 // Small p one by one, and large ones.
 std::vector<int> rank_counts() {
-  std::vector<int> counts = {48, 64, 96, 100, 128, 600, 1000, 1024};
+  auto counts =
+      test::cases<std::vector<int>>({48, 64, 100, 128}, {48, 64, 96, 100, 128, 600, 1000, 1024});
   for (int p = 1; p <= 40; ++p) counts.push_back(p);
   return counts;
 }
@@ -104,7 +106,7 @@ TEST(EngineAgreement, CollapsedEqualsEnumeratedAndTheReference) {
 
 TEST(EngineAgreement, CollapsedEqualsEnumeratedOnLargeClusters) {
   std::mt19937 random(3);
-  for (const int p : {96, 100, 256, 768, 1000, 1024}) {
+  for (const int p : test::cases<std::vector<int>>({96, 256}, {96, 100, 256, 768, 1000, 1024})) {
     for (const auto& algorithm : models::all_reduce_catalogue()) {
       const models::Schedule schedule = algorithm.build({.ranks = p, .group_size = 0});
       const CommunicationCost cost = random_cost(random);

@@ -18,6 +18,7 @@
 #include "models/collective/verify.h"
 #include "runtime/collective/sequential_executor.h"
 #include "tests/support/generators.h"
+#include "tests/support/thoroughness.h"
 
 namespace paceline::models {
 namespace {
@@ -98,7 +99,7 @@ TEST(ScheduleAgreement, ByRankEqualsByStep) {
 // A few steps of schedules over many ranks.
 TEST(ScheduleAgreement, ByRankEqualsByStepForManyRanks) {
   std::mt19937 random(5);
-  for (int trial = 0; trial < 20; ++trial) {
+  for (int trial = 0; trial < test::cases(1, 20); ++trial) {
     const int many = 101 + static_cast<int>(random() % 3000);
     for (const CollectiveAlgorithm& algorithm : collective_catalogue()) {
       const bool all_pairs =

@@ -19,6 +19,7 @@
 #include "simulator/engine/simgrid_engine.h"
 #include "simulator/engine/step_engine.h"
 #include "tests/support/engine_comparison.h"
+#include "tests/support/thoroughness.h"
 
 namespace paceline::simulator {
 namespace {
@@ -106,9 +107,9 @@ double own_difference(const models::Schedule& schedule, const CommunicationCost&
 
 TEST_P(SharedLinkAgreement, FlowEqualsSimgridForEveryAllReduce) {
   std::mt19937 random(1);
-  for (const int ranks : {2, 3, 6, 8, 12, 16, 24, 64}) {
+  for (const int ranks : test::cases<std::vector<int>>({3, 8, 12}, {2, 3, 6, 8, 12, 16, 24, 64})) {
     const std::vector<models::Schedule> schedules = all_reduces(ranks);
-    for (int seed = 0; seed < (ranks <= 16 ? 3 : 1); ++seed) {
+    for (int seed = 0; seed < (ranks <= 16 ? test::cases(2, 3) : 1); ++seed) {
       const CommunicationCost stated = experiments::topology(GetParam()).cost(ranks);
       const CommunicationCost cost = seed == 0 ? stated : at_random_speeds(stated, random);
       SimgridEngine simgrid(schedules, cost);

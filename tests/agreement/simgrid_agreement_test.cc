@@ -18,6 +18,7 @@
 #include "simulator/engine/step_engine.h"
 #include "tests/support/engine_comparison.h"
 #include "tests/support/error_of.h"
+#include "tests/support/thoroughness.h"
 
 namespace paceline::simulator {
 namespace {
@@ -36,7 +37,9 @@ double uniform(std::mt19937& random, double low, double high) {
 }
 
 std::vector<int> rank_counts() {
-  std::vector<int> counts = {24, 32, 33, 48, 64};
+  std::vector<int> counts = {2, 3, 5, 8, 12};
+  if (!test::is_thorough()) return counts;
+  counts = {24, 32, 33, 48, 64};
   for (int p = 2; p <= 16; ++p) counts.push_back(p);
   return counts;
 }
@@ -120,7 +123,7 @@ TEST_F(SimgridAgreement, EqualsOursOnLinksThatAreNotShared) {
   for (const int p : rank_counts()) {
     const CommunicationCost cost =
         on_platform(test::unshared_platform(p, random), SecondsPerByte{uniform(random, 0, 1e-10)});
-    expect_agreement(catalogued(p), p, cost, p <= 16 ? 3 : 1, random);
+    expect_agreement(catalogued(p), p, cost, p <= 16 ? test::cases(1, 3) : 1, random);
   }
 }
 
@@ -160,7 +163,7 @@ TEST_F(SimgridAgreement, EqualsOursWhereEqualMessagesMeet) {
 
 TEST_F(SimgridAgreement, HoldsForTheSmallestMessagesAndForNone) {
   std::mt19937 random(4);
-  for (const int p : {2, 7, 33, 64}) {
+  for (const int p : test::cases<std::vector<int>>({2, 7, 17}, {2, 7, 33, 64})) {
     const auto named = catalogued(p);
     CommunicationCost cost = on_platform(test::unshared_platform(p, random), SecondsPerByte{1e-11});
     SimgridEngine simgrid(only_schedules(named), cost);

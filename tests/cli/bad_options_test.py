@@ -5,7 +5,7 @@ before anything is printed or done.
 import re
 import unittest
 
-from paceline import CommandTest, run
+from paceline import CommandTest, paired, run
 
 BASES = {
     "train": ("--model", "cnn-small", "--data", "synthetic", "--batch", "32", "--epochs", "1", "--threads", "1", "--stop-after", "1"),
@@ -34,13 +34,16 @@ class BadValues(CommandTest):
         for command in BASES:
             options = options_of(command)
             self.assertGreater(len(options), 20, command)
-            for option, shown in options:
+            for option, _ in options:
                 with self.subTest(command, option=option):
                     self.bad(command, option, NOWHERE)
+            takes_numbers = [option for option, shown in options if not re.search("FILE|NAME|FOLDER|PREFIX", shown)]
+            for option, value in paired(takes_numbers, NUMBERS):
+                with self.subTest(command, option=option, value=value):
+                    self.bad(command, option, value)
+            for option in {option for option, _ in options} - set(takes_numbers):
+                with self.subTest(command, option=option, value=""):
                     self.bad(command, option, "")
-                    if not re.search("FILE|NAME|FOLDER|PREFIX", shown):
-                        for value in NUMBERS:
-                            self.bad(command, option, value)
 
     def test_what_does_not_fit_the_job_is_refused_before_anything_is_printed(self):
         for words in (("--batch", "1000000"), ("--strategy", "hierarchical", "--ranks", "4", "--group", "3"), ("--strategy", "nccl"), ("--strategy", "tuned"),

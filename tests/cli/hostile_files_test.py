@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import unittest
 
-from paceline import HANG_S, PACELINE, SOURCE, CommandTest, run
+from paceline import HANG_S, PACELINE, SOURCE, CommandTest, paired, run
 
 GOLDEN = SOURCE / "tests" / "golden"
 JOB = ("--model", "alexnet", "--cluster", "h200-ndr", "--ranks", "16", "--strategy", "ring")
@@ -82,14 +82,14 @@ class Outputs(CommandTest):
 
     def test_a_file_of_somebody_else_is_refused_before_any_work(self):
         file = self.folder / "precious"
-        for text in ("precious\n", "# My notes\n\n| a | b |\n", '{"name": "package"}\n', "<!DOCTYPE html>\n<html></html>\n", "<svg/>\n", "name,age\n"):
-            for name, words, option in self.each():
-                if option in ("--csv-out",) and text == "name,age\n":
-                    continue  # below
-                file.write_text(text)
-                self.refused(run(*words, option, str(file)), f"{option}: {file}: exists and is no ", "; choose another name, or add --force\n")
-                self.assertEqual(file.read_text(), text)
-                self.assertEqual(set(os.listdir(self.folder)) - self.here, {"precious"})
+        texts = ("precious\n", "# My notes\n\n| a | b |\n", '{"name": "package"}\n', "<!DOCTYPE html>\n<html></html>\n", "<svg/>\n", "name,age\n")
+        for (name, words, option), text in paired(self.each(), texts):
+            if option in ("--csv-out",) and text == "name,age\n":
+                continue  # below
+            file.write_text(text)
+            self.refused(run(*words, option, str(file)), f"{option}: {file}: exists and is no ", "; choose another name, or add --force\n")
+            self.assertEqual(file.read_text(), text)
+            self.assertEqual(set(os.listdir(self.folder)) - self.here, {"precious"})
 
     def test_a_table_of_other_columns_is_not_replaced(self):
         for text, option in (("name,age\nme,7\n", "--csv-out"), ("| name | age |\n|---|---|\n| me | 7 |\n", "--markdown-out")):
@@ -142,11 +142,11 @@ class Outputs(CommandTest):
         (self.folder / "folder").mkdir()
         (self.folder / "file").touch()
         here = set(os.listdir(self.folder))
-        for name, words, option in self.each():
-            for path, problem in (("none/out", f"there is no folder {self.folder}/none"), ("folder", "is a folder"),
-                                  ("a", "is a link that leads in a circle"), ("self", "is a link that leads in a circle"),
-                                  ("nowhere", "there is no folder"), ("file/out", "there is no folder"), ("x" * 250, "longer than 240 bytes")):
-                self.refused(run(*words, option, str(self.folder / path)), f"{option}: ", problem)
+        cases = (("none/out", f"there is no folder {self.folder}/none"), ("folder", "is a folder"),
+                 ("a", "is a link that leads in a circle"), ("self", "is a link that leads in a circle"),
+                 ("nowhere", "there is no folder"), ("file/out", "there is no folder"), ("x" * 250, "longer than 240 bytes"))
+        for (name, words, option), (path, problem) in paired(self.each(), cases):
+            self.refused(run(*words, option, str(self.folder / path)), f"{option}: ", problem)
             self.assertEqual(set(os.listdir(self.folder)), here)
         self.assertEqual(os.readlink(self.folder / "a"), "b")
 

@@ -9,7 +9,7 @@ import shutil
 import sys
 import unittest
 
-from paceline import EXAMPLES, SOURCE, CommandTest, run
+from paceline import EXAMPLES, IS_THOROUGH, SOURCE, CommandTest, run
 
 sys.path.insert(0, str(SOURCE / "runtime" / "ddp"))
 import paceline_ddp  # noqa: E402
@@ -80,6 +80,7 @@ TEXTS = {
 class HostilePlans(CommandTest):
     def setUp(self):
         super().setUp()
+        self.refusals = 0
         self.plan = self.folder / "plan.json"
         self.cluster = self.folder / "two-cores.yaml"
         shutil.copy(EXAMPLES / "two-cores.yaml", self.cluster)
@@ -112,7 +113,10 @@ class HostilePlans(CommandTest):
         return [(gradient["name"].replace(".", "_"), gradient["elements"]) for gradient in reversed(gradients)]
 
     def expect_refused(self, what, problem, problem_of_ddp):
-        for name, read in self.readers().items():
+        self.refusals += 1
+        for number, (name, read) in enumerate(self.readers().items()):
+            if not IS_THOROUGH and number % 3 != self.refusals % 3:
+                continue  # each reader sees every third plan
             with self.subTest(plan=what, reader=name):
                 result = read()
                 if name != "compare":

@@ -17,6 +17,17 @@ EXAMPLES = SOURCE / "docs" / "examples"
 HANG_S = 600  # what takes longer hangs, however little of the machine others leave
 
 
+# All is looked at, and not a part alone: `ctest --test-dir build/release -C slow -R thorough`.
+IS_THOROUGH = "PACELINE_SLOW" in os.environ
+
+
+def paired(things, cases):
+    """Yields each thing with each case where all is looked at, else each with one case, in turn."""
+    for number, thing in enumerate(things):
+        for case in cases if IS_THOROUGH else [cases[number % len(cases)]]:
+            yield thing, case
+
+
 # Tables are 100 columns wide, whatever the terminal that the tests were started in says of itself.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
 

@@ -286,12 +286,12 @@ class Topology(unittest.TestCase):
             self.assertEqual((result.returncode, result.stdout, result.stderr), (2, "", message + "\n"))
 
     def test_strategies_that_cannot_be_timed_are_left_out_with_a_line(self):
-        asked = ("--strategy", "ring,direct-exchange", "--placement", "round-robin")
+        asked = ("--strategy", "halving-doubling,direct-exchange", "--placement", "round-robin")
         why = "2048 ranks have too little in common to be timed as a few: they have more than 8 million messages"
         remedy = "choose fewer ranks, or equal nodes and a placement node by node"
         result, document = run_as_both("predict", "--model", "resnet50", "--cluster", "jizhi-p40", "--ranks", "2048", *asked)
         self.assertEqual((result.returncode, result.stderr.count("\n")), (0, 1), result.stderr)
-        self.assertEqual([row["name"] for row in document["strategies"]], ["ring"])
+        self.assertEqual([row["name"] for row in document["strategies"]], ["halving-doubling"])
         self.assertEqual(document["left_out"], [{"name": "direct-exchange", "wire_type": "fp16", "why": why, "remedy": remedy}])
         self.assertIn(f"\ndirect-exchange: left out: {why}; {remedy}\n", result.stdout)
         alone = predict("--strategy", "direct-exchange", "--placement", "round-robin", ranks="2048")

@@ -251,27 +251,5 @@ TEST(Published, SummariesAreOfSpeeds) {
   EXPECT_EQ(summary.inside, 1);
 }
 
-// No row of any source both calibrates and is reported as predicted, under whatever id: the figure
-// of a row that calibrates must not come back for the same job.
-TEST(Published, NoRowBothCalibratesAndIsPredicted) {
-  for (const std::string& name : shipped_source_names()) {
-    const Source source = read_source(shipped_source_files(name));
-    std::set<std::string> spent;
-    for (const TrainingRow& r : source.training) {
-      if (is_spent(r.role, CalibrationPoints::two)) spent.insert(r.id);
-    }
-    for (const Row& r : reproduce(name, {.faults = Faults::are_listed, .threads = 2}).rows) {
-      if (r.kind == RowKind::training)
-        EXPECT_EQ(spent.contains(r.id), r.provenance == Provenance::calibrated)
-            << name << " " << r.id;
-      // A row that was spent on calibration is met, except for the jump of an iteration where a
-      // gradient misses a cycle of Horovod: 0.1 ms of 140 in MLPerf.
-      if (r.kind == RowKind::training && r.provenance == Provenance::calibrated)
-        EXPECT_NEAR(r.relative_error(), 0, r.strategy == "horovod" ? 1e-3 : 1e-6)
-            << name << " " << r.id;
-    }
-  }
-}
-
 }  // namespace
 }  // namespace paceline::experiments

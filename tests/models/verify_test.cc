@@ -10,6 +10,7 @@
 
 #include "tests/support/generators.h"
 #include "tests/support/schedules.h"
+#include "tests/support/thoroughness.h"
 
 namespace paceline::models {
 namespace {
@@ -109,7 +110,8 @@ TEST_P(LargeNumbersOfRanks, AreProven) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Verifier, LargeNumbersOfRanks,
-                         testing::Combine(testing::Values(96, 100, 600, 1000, 1024),
+                         testing::Combine(testing::ValuesIn(test::cases<std::vector<int>>(
+                                              {96, 100, 256}, {96, 100, 256, 600, 1000, 1024})),
                                           testing::ValuesIn(names())),
                          [](const auto& one) {
                            return test_name(std::get<1>(one.param)) + "_" +

@@ -1,6 +1,8 @@
 # Tests of runtime/collective and of the transports that it runs on.
 paceline_runtime_test(executor_test SOURCES executor_test.cc)
 paceline_runtime_test(executor_late_test SOURCES executor_late_test.cc LIBRARIES paceline_late_device)
+paceline_thorough(executor_test)
+paceline_thorough(executor_late_test)
 paceline_runtime_test(launcher_test SOURCES launcher_test.cc)
 if(PACELINE_SODIUM_STATE MATCHES "^[0-9]")
   paceline_runtime_test(tcp_transport_test SOURCES tcp_transport_test.cc LIBRARIES GTest::gmock)

@@ -19,6 +19,7 @@
 #include "tests/support/error_of.h"
 #include "tests/support/generators.h"
 #include "tests/support/schedules.h"
+#include "tests/support/thoroughness.h"
 
 namespace {
 // Allocations of this thread while it counts them.
@@ -113,11 +114,11 @@ TEST_P(ExecutorOf, HoldingSendsBackDoesNotChangeTheResult) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, ExecutorOf, testing::Range(1, 17),
+INSTANTIATE_TEST_SUITE_P(Ranks, ExecutorOf, testing::Range(1, test::cases(10, 17)),
                          [](const auto& p) { return std::to_string(p.param); });
 
 TEST(Executor, LargeBucketsAreTheSum) {
-  for (const int p : {2, 3, 8}) {
+  for (const int p : test::cases<std::vector<int>>({2, 3}, {2, 3, 8})) {
     std::vector<Case> cases;
     for (const auto& [name, schedule] : test::all_reduces(p)) {
       for (const NumberType type : {NumberType::fp32, NumberType::bf16})

@@ -9,3 +9,4 @@ paceline_runtime_test(paceline_runtime_network_tests
     network_test.cc
     steps/layer_steps_test.cc
   ON_AVX2 "NetworkModes.*:RoundTo.*:TrainableNetwork.*-*EveryNetworkOfTheZoo*")
+paceline_thorough(paceline_runtime_network_tests)

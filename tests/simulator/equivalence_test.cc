@@ -12,6 +12,7 @@
 #include "models/collective/enumerate.h"
 #include "tests/support/generators.h"
 #include "tests/support/schedules.h"
+#include "tests/support/thoroughness.h"
 
 namespace paceline::simulator {
 namespace {
@@ -62,7 +63,8 @@ TEST(Equivalence, SaysYesOnlyWhereRanksBehaveAlike) {
 
 TEST(Equivalence, SaysYesOnlyWhereRanksBehaveAlikeOnLargerClusters) {
   int collapsed = 0;
-  for (const int p : {40, 42, 44, 45, 48, 64, 72, 96}) {
+  for (const int p :
+       test::cases<std::vector<int>>({40, 45, 48}, {40, 42, 44, 45, 48, 64, 72, 96})) {
     for (const auto& [name, schedule] : test::all_reduces(p)) {
       for (int modulus = 1; modulus < p; ++modulus) {
         if (p % modulus != 0 || !is_equitable(schedule, modulus)) continue;
@@ -75,7 +77,7 @@ TEST(Equivalence, SaysYesOnlyWhereRanksBehaveAlikeOnLargerClusters) {
       }
     }
   }
-  EXPECT_GT(collapsed, 200);
+  EXPECT_GT(collapsed, test::cases(50, 200));
 }
 
 // Parts alone: in an all-reduce a cautious part can hide a bold one.

@@ -5,6 +5,7 @@
 #include "runtime/transport/thread_transport.h"
 #include "tests/cuda/device/rig.h"
 #include "tests/support/collective_runs.h"
+#include "tests/support/thoroughness.h"
 
 namespace paceline::test {
 namespace {
@@ -54,13 +55,14 @@ TEST_P(CudaExecutorOf, EveryScheduleIsTheSum) {
 // A schedule of each algorithm in small messages, of which the seed takes two.
 TEST_P(CudaExecutorOf, AnyOrderOfTheDeviceGivesTheSum) {
   const std::vector<Case> cases = cases_in_messages(GetParam(), 44);
-  in_every_order(20, [&](std::uint64_t seed) {
+  in_every_order(test::cases(6, 20), [&](std::uint64_t seed) {
     check_all({cases[seed % cases.size()], cases[(7 * seed + 3) % cases.size()]},
               {.message_bytes = 44, .ahead_bytes = 88});
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, CudaExecutorOf, testing::Values(1, 2, 3, 4, 8),
+INSTANTIATE_TEST_SUITE_P(Ranks, CudaExecutorOf,
+                         testing::ValuesIn(cases<std::vector<int>>({1, 2, 3, 4}, {1, 2, 3, 4, 8})),
                          [](const auto& p) { return std::to_string(p.param); });
 
 // Buckets that a kernel of another stream fills late, and that a third stream reads after.

@@ -10,6 +10,7 @@
 
 #include "tests/cuda/iteration/rig.h"
 #include "tests/support/cuda_on_host/cudnn_control.h"
+#include "tests/support/thoroughness.h"
 
 namespace paceline::test {
 namespace {
@@ -79,15 +80,8 @@ class Faults : public ::testing::TestWithParam<Way> {
     if (!cuda_on_host::nccl::present()) GTEST_SKIP() << "only the doubles fail on demand";
   }
 };
-class SlowFaults : public Faults {};
-
 TEST_P(Faults, EndInOneLine) {
-  constexpr long few = 5;
-  expect_one_line(GetParam(), few);
-}
-
-TEST_P(SlowFaults, AtEveryCallEndInOneLine) {
-  expect_one_line(GetParam(), std::numeric_limits<long>::max());
+  expect_one_line(GetParam(), cases(2L, std::numeric_limits<long>::max()));
 }
 
 Way way(Travel travel, bool by_cudnn, int streams) {
@@ -97,7 +91,6 @@ Way way(Travel travel, bool by_cudnn, int streams) {
 const auto ways = ::testing::Values(way(Travel::nccl, true, 1), way(Travel::nccl, false, 2),
                                     way(Travel::staged, true, 2));
 INSTANTIATE_TEST_SUITE_P(Ways, Faults, ways);
-INSTANTIATE_TEST_SUITE_P(Ways, SlowFaults, ways);
 
 }  // namespace
 }  // namespace paceline::test

@@ -18,6 +18,7 @@
 #include "tests/support/error_of.h"
 #include "tests/support/executor_results.h"
 #include "tests/support/free_port.h"
+#include "tests/support/thoroughness.h"
 
 namespace paceline::runtime {
 namespace {
@@ -86,7 +87,7 @@ TEST_P(NcclExecutorOf, EveryScheduleHasTheExecutorsBits) {
   test::expect_clean();
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, NcclExecutorOf, testing::Range(1, 9));
+INSTANTIATE_TEST_SUITE_P(Ranks, NcclExecutorOf, testing::Range(1, test::cases(5, 9)));
 
 TEST(NcclExecutor, NothingRacesInAnyOrderWhetherSendsAreBufferedOrNot) {
   PACELINE_NEEDS_GPUS(4);

@@ -2,6 +2,7 @@
 #include <cuda_runtime_api.h>
 
 #include "tests/cuda/network/training_rig.h"
+#include "tests/support/thoroughness.h"
 
 namespace paceline::test {
 namespace {
@@ -9,7 +10,7 @@ namespace {
 class CudaNetworkTraining : public ::testing::TestWithParam<Setting> {};
 
 TEST_P(CudaNetworkTraining, StaysByTheCpu) {
-  expect_by_the_cpu(GetParam(), on_cuda, 20);
+  expect_by_the_cpu(GetParam(), on_cuda, cases(2, 20));
 }
 
 TEST_P(CudaNetworkTraining, ResumesToTheBit) {
@@ -24,12 +25,7 @@ const ResnetTrial resnet_trials[] = {{NumberType::fp32, 1e-3}, {NumberType::fp16
 
 TEST(CudaNetworkTraining, OfResnetSmallStaysByTheCpu) {
   for (const ResnetTrial& trial : resnet_trials)
-    expect_resnet_by_the_cpu(models::zoo_network("resnet-small"), trial, on_cuda, 2);
-}
-
-TEST(CudaNetworkTraining, SlowOfResnetSmallStaysByTheCpuUnderTwentySeeds) {
-  for (const ResnetTrial& trial : resnet_trials)
-    expect_resnet_by_the_cpu(models::zoo_network("resnet-small"), trial, on_cuda, 20);
+    expect_resnet_by_the_cpu(models::zoo_network("resnet-small"), trial, on_cuda, cases(1, 20));
 }
 
 // The same layers, which read smaller images.
@@ -47,7 +43,7 @@ models::Network on_images_of(const models::Network& network, const models::Shape
 }
 
 // Three iterations are started kernel by kernel, captured, and replayed. All orders have the same bits.
-TEST(CudaNetworkTraining, OfResnetSmallsLayersStaysByTheCpuUnderEightSeeds) {
+TEST(CudaNetworkTraining, OfResnetSmallsLayersStaysByTheCpuInEveryOrder) {
   const models::Network network =
       on_images_of(models::zoo_network("resnet-small"), models::Shape::image(1, 8, 8));
   struct Trial {
@@ -68,7 +64,7 @@ TEST(CudaNetworkTraining, OfResnetSmallsLayersStaysByTheCpuUnderEightSeeds) {
     trials.back().expected = trials.back().job.run(on_cpu, {}, {}, 3);
   }
   // FP32 and mixed precision under seeds in turn, so that it takes half as long.
-  in_every_order(8, [&](std::uint64_t seed) {
+  in_every_order(cases(2, 8), [&](std::uint64_t seed) {
     Trial& trial = trials[seed % 2];
     const runtime::TrainingOutcome made = trial.job.run(on_cuda, {}, {}, 3);
     EXPECT_LT(distance(made.weights, trial.expected.weights, start_of(trial.job)), trial.bound);

@@ -1,6 +1,7 @@
 // Training on a CUDA device with its layers by cuDNN, against training on the CPU.
 #include "runtime/network/cudnn/cudnn_steps.h"
 #include "tests/cuda/network/training_rig.h"
+#include "tests/support/thoroughness.h"
 
 namespace paceline::test {
 namespace {
@@ -19,7 +20,7 @@ runtime::TrainingOutcome on_cudnn(const runtime::TrainingRequest& request,
 class CudnnTraining : public ::testing::TestWithParam<Setting> {};
 
 TEST_P(CudnnTraining, StaysByTheCpu) {
-  expect_by_the_cpu(GetParam(), on_cudnn, 4);
+  expect_by_the_cpu(GetParam(), on_cudnn, cases(1, 4));
 }
 
 TEST_P(CudnnTraining, ResumesToTheBit) {
@@ -35,12 +36,7 @@ const ResnetTrial resnet_trials[] = {
 
 TEST(CudnnTraining, OfResnetSmallStaysByTheCpu) {
   for (const ResnetTrial& trial : resnet_trials)
-    expect_resnet_by_the_cpu(models::zoo_network("resnet-small"), trial, on_cudnn, 1);
-}
-
-TEST(CudnnTraining, SlowOfResnetSmallStaysByTheCpuUnderTwentySeeds) {
-  for (const ResnetTrial& trial : resnet_trials)
-    expect_resnet_by_the_cpu(models::zoo_network("resnet-small"), trial, on_cudnn, 20);
+    expect_resnet_by_the_cpu(models::zoo_network("resnet-small"), trial, on_cudnn, cases(1, 20));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "runtime/network/cuda/cuda_network.h"
 #include "tests/cuda/network/training_rig.h"
 #include "tests/support/network_trial.h"
+#include "tests/support/thoroughness.h"
 
 namespace paceline::test {
 namespace {
@@ -19,7 +20,7 @@ using runtime::Pass;
 using runtime::Token;
 using runtime::TrainableNetworkOptions;
 
-constexpr std::uint64_t seeds = 5;
+const std::uint64_t seeds = cases(2, 5);
 
 // What passes give: losses, logits, gradients, statistics.
 using Bits = std::vector<std::vector<float>>;
