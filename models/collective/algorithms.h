@@ -133,6 +133,15 @@ inline constexpr int max_segments = 1 << 16;
 [[nodiscard]] Schedule hierarchical_reduce_scatter(int ranks, int group_size);
 [[nodiscard]] Schedule hierarchical_all_gather(int ranks, int group_size);
 
+// For shards of groups: each rank of a group of k neighbours gets the sum over all ranks of its k-th, by a ring in each
+// group and then one through the ranks of all groups that have the same part; and the parts of a group are gathered by
+// a ring in it (Zhao 2023, arXiv 2304.11277, 3.2.2). With k = p they are the ring's. Throws InputError if k does not
+// divide p.
+//   T = (k - 1) alpha + (k-1)/k n (beta + gamma), and that of the ring's all-reduce over p/k ranks of n/k
+[[nodiscard]] Schedule grouped_reduce_scatter(int ranks, int group_size);
+//   T = (k - 1) alpha + (k-1)/k n beta
+[[nodiscard]] Schedule grouped_all_gather(int ranks, int group_size);
+
 // Broadcast down a binomial tree of the first ranks of groups of k, then down one in each group, in S
 // segments. Throws InputError if k does not divide p.
 [[nodiscard]] Schedule hierarchical_broadcast(int ranks, int group_size, int segments);

@@ -20,11 +20,18 @@ std::string divisors(int ranks) {
   return list;
 }
 
-// Reduce-scatter in each block, `across` on the parts, all-gather in each block.
-Schedule scattered(int ranks, int size, const Schedule& across) {
+// Reduce-scatter in each block, then `across` on the parts.
+Schedule summed_in_parts(int ranks, int size, const Schedule& across) {
   return sequence({within(ranks, blocks(ranks, size), ring_reduce_scatter(size)),
-                   within(ranks, across_blocks(ranks, size), across, Share::own_part),
-                   within(ranks, blocks(ranks, size), ring_all_gather(size))});
+                   within(ranks, across_blocks(ranks, size), across, Share::own_part)});
+}
+
+Schedule gathered_in_blocks(int ranks, int size) {
+  return within(ranks, blocks(ranks, size), ring_all_gather(size));
+}
+
+Schedule scattered(int ranks, int size, const Schedule& across) {
+  return sequence({summed_in_parts(ranks, size, across), gathered_in_blocks(ranks, size)});
 }
 
 }  // namespace
@@ -75,6 +82,18 @@ Schedule hierarchical_all_gather(int ranks, int group_size) {
   return sequence(
       {Schedule(RingAllGather{.ranks = ranks, .rings = k}),
        within(ranks, blocks(ranks, k), Schedule(RingAllGather{.ranks = k, .rows = ranks / k}))});
+}
+
+Schedule grouped_reduce_scatter(int ranks, int group_size) {
+  check_rank_count(ranks);
+  check_divides(group_size, ranks);
+  return summed_in_parts(ranks, group_size, ring_all_reduce(ranks / group_size));
+}
+
+Schedule grouped_all_gather(int ranks, int group_size) {
+  check_rank_count(ranks);
+  check_divides(group_size, ranks);
+  return gathered_in_blocks(ranks, group_size);
 }
 
 Schedule hierarchical_broadcast(int ranks, int group_size, int segments) {

@@ -248,7 +248,7 @@ std::string Strategy::allowed() const {
 }
 
 bool Strategy::is_runnable() const {
-  if (sharded() != nullptr) return !sharded()->in_groups;
+  if (sharded() != nullptr) return true;
   return !other || other->system == System::ddp || other->system == System::inductor ||
          other->system == System::mg_wfbp;
 }

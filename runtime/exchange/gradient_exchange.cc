@@ -17,6 +17,7 @@
 
 #include "models/base/error.h"
 #include "models/base/to_size.h"
+#include "models/collective/algorithms.h"
 #include "runtime/collective/executor.h"
 #include "runtime/device/cpu_device.h"
 #include "runtime/device/polling.h"
@@ -46,10 +47,9 @@ void check(const models::Plan& plan, std::span<const ParameterPlace> parameters,
     throw InputError("overlap priority cannot be run, only predicted",
                      "choose wait-free, double-buffered or none");
   const auto* const use = plan.uses<models::ShardUse>();
-  if (use != nullptr && use->shards != ranks)
-    throw InputError(
-        fmt::format("{} of {} shards cannot be run, only predicted", name(use->kind), use->shards),
-        "choose zero1, zero2 or fsdp over all ranks, or a strategy that is not sharded");
+  if (use != nullptr && ranks % use->shards != 0)
+    throw InputError(fmt::format("{} shards for {} ranks", use->shards, ranks),
+                     "make the plan for the ranks that run it");
   std::size_t next = 0;
   for (const models::Bucket& bucket : plan.buckets) {
     std::int64_t elements = 0;
@@ -61,6 +61,18 @@ void check(const models::Plan& plan, std::span<const ParameterPlace> parameters,
   }
   if (next != parameters.size())
     throw InputError("the plan leaves gradients out", "make the plan for this network");
+}
+
+// How the ranks of a sharded plan sum a bucket, and how they gather one.
+models::PlannedSchedule sum_in_groups(int ranks, int shards) {
+  return {"reduce-scatter",
+          {.ranks = ranks, .group_size = shards},
+          models::grouped_reduce_scatter(ranks, shards)};
+}
+models::PlannedSchedule gather_in_groups(int ranks, int shards) {
+  return {"all-gather",
+          {.ranks = ranks, .group_size = shards},
+          models::grouped_all_gather(ranks, shards)};
 }
 
 // The gradients of one iteration that is under way.
@@ -121,6 +133,7 @@ struct GradientExchange::State {
         travels(e.traits().ranks > 1),
         in_place(wire == NumberType::fp32 && e.traits().takes.contains(d.fastest())),
         is_sharded(plan.uses<models::ShardUse>() != nullptr),
+        shards(is_sharded ? plan.uses<models::ShardUse>()->shards : 1),
         bounds_gradients(is_sharded &&
                          models::sharding(plan.uses<models::ShardUse>()->kind).sums_in_each_pass()),
         recorder(r) {
@@ -160,19 +173,18 @@ struct GradientExchange::State {
       const int stream = static_cast<int>(i % streams.size());
       const models::Elements all{offset, bucket.elements};
       const int ranks = executor.traits().ranks;
-      const models::PlannedSchedule summing =
-          is_sharded ? models::scheduled("reduce-scatter", {.ranks = ranks})
-                     : plan.schedules[to_size(bucket.schedule)];
+      const models::PlannedSchedule sum =
+          is_sharded ? sum_in_groups(ranks, shards) : plan.schedules[to_size(bucket.schedule)];
       buckets.push_back(
           {.offset = offset,
            .elements = bucket.elements,
            .last_parameter = static_cast<int>(next) - 1,
            .stream = stream,
-           .collective = executor.prepare(summing, bucket.elements, plan.wire, stream),
-           .own = is_sharded ? models::part(all, executor.traits().rank, ranks) : all});
+           .collective = executor.prepare(sum, bucket.elements, plan.wire, stream),
+           .own = is_sharded ? models::part(all, executor.traits().rank % shards, shards) : all});
       if (is_sharded)
-        buckets.back().gather = executor.prepare(models::scheduled("all-gather", {.ranks = ranks}),
-                                                 bucket.elements, NumberType::fp32, stream);
+        buckets.back().gather = executor.prepare(gather_in_groups(ranks, shards), bucket.elements,
+                                                 NumberType::fp32, stream);
       elements += bucket.elements;
     }
   }
@@ -254,6 +266,7 @@ struct GradientExchange::State {
   bool travels = false;
   bool in_place = false;
   bool is_sharded = false;
+  int shards = 1;                 // parts that all is split into, by groups of as many neighbours
   bool bounds_gradients = false;  // to two buckets at a time
   Recorder* recorder = nullptr;
   std::vector<BucketPlace> buckets;
@@ -479,6 +492,10 @@ int GradientExchange::under_way() const {
 
 bool GradientExchange::is_sharded() const {
   return state_->is_sharded;
+}
+
+int GradientExchange::replicas() const {
+  return state_->executor.traits().ranks / state_->shards;
 }
 
 std::vector<models::Elements> GradientExchange::own() const {

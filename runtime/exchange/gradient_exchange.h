@@ -87,6 +87,8 @@ class GradientExchange {
   // Whether ranks have parts of the sums. own() has this rank's, in the flat array, one for each bucket; else
   // it is one that holds everything.
   [[nodiscard]] bool is_sharded() const;
+  // How many ranks have each part of the sums: all where the plan is not sharded.
+  [[nodiscard]] int replicas() const;
   [[nodiscard]] std::vector<models::Elements> own() const;
   // Starts to bring each rank's own part of a bucket to all ranks where the plan is sharded, once `when` is done. It is
   // an FP32 array of the bucket, in place. The iteration is that of the timeline. A bucket is gathered again only after

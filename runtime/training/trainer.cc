@@ -569,7 +569,10 @@ double Training::clipped(double factor, const ConstArrayView& gradients) {
   const double most = recipe_.optimizer.clip_norm;
   if (most == 0) return factor;
   std::array<double, 1> squares = {optimizer_->square_sum(gradients)};
-  if (exchange_->is_sharded()) sum_over_ranks(channel_, squares);
+  if (exchange_->is_sharded()) {
+    sum_over_ranks(channel_, squares);
+    squares[0] /= exchange_->replicas();
+  }
   // A small number beside the norm, as PyTorch's clip_grad_norm_ has it.
   return factor * std::min(1.0, most / (std::sqrt(squares[0]) * factor + 1e-6));
 }

@@ -212,13 +212,12 @@ class Resume(Folder):
                 self.assertEqual(self.weights(whole), self.weights(part))
 
     def test_shards_under_mpirun_go_on_with_threads(self):
-        for strategy in ("zero1", "zero2", "fsdp"):
+        for strategy in ("zero1", "zero2", "fsdp", "hsdp"):
             with self.subTest(strategy):
                 self.check_shards(strategy)
-        self.rejected(train(*LITTLE, "--strategy", "hsdp"), "--strategy: hsdp can be predicted, not run; choose")
 
     def check_shards(self, strategy):
-        words = (*LITTLE, "--theta", "64KiB", "--strategy", strategy)
+        words = (*LITTLE, "--theta", "64KiB", "--strategy", strategy, *(("--group", "1") if strategy == "hsdp" else ()))
         threads = ("--ranks", "3")
         self.assertEqual(train(*words, *threads, "--checkpoint", self.path(f"{strategy}-whole")).returncode, 0)
         mpi = train_mpi((*words, "--checkpoint", self.path(f"{strategy}-part"), "--stop-after", "5"), ranks=3)

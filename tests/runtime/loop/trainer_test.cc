@@ -64,6 +64,7 @@ struct Setting {
   int ranks = 2;
   std::string strategy = "fused-ring";
   std::string buckets_of = {};  // the strategy whose buckets the plan has, if it is another
+  int group = 0;  // by default
   bool reshard = true;
   NumberType wire = NumberType::fp32;
   models::Overlap overlap = models::Overlap::wait_free;
@@ -86,6 +87,7 @@ std::vector<TrainingOutcome> train_all(const Setting& setting) {
   const auto plan_of = [&](const std::string& strategy) {
     models::Thresholds thresholds{.fusion = Bytes{600}};
     thresholds.reshard = setting.reshard;
+    thresholds.group_size = setting.group;
     return models::make_plan(models::strategy(strategy), models::work(setting.network).gradients,
                              setting.ranks, setting.wire, thresholds);
   };
@@ -148,6 +150,32 @@ TEST(Trainer, OfShardsIsThatOfTheRingToTheBit) {
         for (const TrainingOutcome& outcome : outcomes)
           EXPECT_TRUE(same_bits(outcome.weights, expected[0].weights));
       }
+    }
+  }
+}
+
+// Groups sum as the rows of a torus and then its columns do, and so get its bits.
+TEST(Trainer, OfShardsInGroupsIsThatOfTheTorusToTheBit) {
+  for (const auto& [ranks, group] : {std::pair{2, 1}, {4, 2}, {4, 4}, {6, 2}, {6, 3}}) {
+    for (const NumberType wire : {NumberType::fp32, NumberType::fp16}) {
+      SCOPED_TRACE(fmt::format("{} ranks, {} shards, {}", ranks, group, models::name(wire)));
+      Setting replicated;
+      replicated.ranks = ranks;
+      replicated.group = group;
+      replicated.wire = wire;
+      replicated.recipe.optimizer = {.kind = OptimizerKind::adam, .clip_norm = 100};
+      replicated.recipe.learning_rate.base = 0.002;
+      replicated.strategy = "torus-2d";
+      replicated.buckets_of = "hsdp";
+      Setting sharded = replicated;
+      sharded.strategy = "hsdp";
+      sharded.buckets_of = {};
+      const auto expected = train_all(replicated);
+      const auto outcomes = train_all(sharded);
+      for (const TrainingOutcome& outcome : outcomes)
+        EXPECT_TRUE(same_bits(outcome.weights, expected[0].weights));
+      sharded.recipe.optimizer.clip_norm = replicated.recipe.optimizer.clip_norm = 0.05;
+      EXPECT_LT(largest_difference(train_all(sharded)[0], train_all(replicated)[0]), 1e-5);
     }
   }
 }
@@ -239,7 +267,8 @@ TEST(Trainer, OfShardsResumesAtAnotherNumberOfRanks) {
   Setting four = two;
   four.ranks = 4;
   four.recipe.batch_per_rank = two.recipe.batch_per_rank / 2;
-  four.strategy = "fsdp";
+  four.strategy = "hsdp";
+  four.group = 2;
   four.checkpoint = folder / "four.checkpoint";
   four.most_iterations = 8;  // in the second epoch
   train_all(four);
@@ -274,15 +303,11 @@ TEST(Trainer, OfShardsAgreesOnAnOverflow) {
   }
 }
 
-TEST(Trainer, OfShardsHasNoLarsAndInGroupsIsRefused) {
+TEST(Trainer, OfShardsHasNoLars) {
   Setting lars;
   lars.strategy = "zero1";
   lars.recipe.optimizer.lars.enabled = true;
   EXPECT_THROW(train_all(lars), InputError);
-  Setting other;
-  other.strategy = "hsdp";
-  other.ranks = 4;
-  EXPECT_THROW(train_all(other), InputError);
 }
 
 TEST(Trainer, LearnsAndAllRanksHoldTheSameWeights) {
