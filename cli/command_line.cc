@@ -106,9 +106,9 @@ class Parser {
       kept.declared = app.add_flag(option.name, option.help);
       return;
     }
-    CLI::Option* const declared = option.is_list
-                                      ? app.add_option(option.name, kept.texts, option.help)
-                                      : app.add_option(option.name, kept.text, option.help);
+    const std::string names = option.also.empty() ? option.name : option.name + "," + option.also;
+    CLI::Option* const declared = option.is_list ? app.add_option(names, kept.texts, option.help)
+                                                 : app.add_option(names, kept.text, option.help);
     kept.declared = declared;
     declared->required(option.is_required);
     if (!option.value_text.empty()) declared->option_text(option.value_text);
@@ -237,6 +237,7 @@ Option& Command::add(const FieldLabel& label, std::function<void(const std::stri
                                                 .group = std::string(label.group),
                                                 .is_expert = label.is_expert,
                                                 .python_type = std::string(label.python)});
+  option.also = label.also;
   if (label.is_flag()) return option;
   return option.value(label.shown());
 }

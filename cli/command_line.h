@@ -22,9 +22,10 @@ inline constexpr std::string_view output_group = "Output";
 
 // An option, a flag or an argument without a name.
 struct Option {
-  std::string name;  // "--ranks", or "file" for an argument that is known by its
-                     // position
-  std::string help;  // what it means, for --help
+  std::string name;       // "--ranks", or "file" for an argument that is known by its
+                          // position
+  std::string also = {};  // another name of an option
+  std::string help;       // what it means, for --help
   // Takes the value as typed, once all words have been read; that of a flag is empty. It writes to what
   // must outlive the parse. Throws InputError that names the option.
   std::function<void(const std::string& text)> take;

@@ -34,7 +34,7 @@ Table layout_table(std::span<const job::LayoutRow> rows, int ranks, bool has_bes
     table.add(
         {axes, of.name,
          fmt::format("{} x {}", row.choice.options.batch_per_rank, row.choice.options.accumulate),
-         std::string(name(row.choice.options.recompute)), to_text(of.iteration.value),
+         name(row.choice.options.recompute), to_text(of.iteration.value),
          fmt::format("{} - {}", to_text(of.iteration.low), to_text(of.iteration.high)),
          of.utilization ? fmt::format("{:.0f}", of.utilization->tokens_of_rank.value()) : "",
          of.utilization ? percent(of.utilization->mfu) : "", share(of.spent.exchange),

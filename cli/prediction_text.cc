@@ -412,7 +412,8 @@ std::string setting_text(const job::Job& job) {
   if (!job.question.nic.empty())
     text += fmt::format("NIC: {} in place of the cluster's own (--nic)\n", job.question.nic);
   if (job.question.recompute != models::Recompute::none)
-    text += "recomputed: the activations of each block, in its backward pass (--recompute)\n";
+    text += fmt::format("recomputed in the backward pass: {} (--recompute {})\n",
+                        description(job.question.recompute), name(job.question.recompute));
   if (job.question.overlap)
     text += fmt::format("overlap: {}, for all strategies but no-overlap (--overlap)\n",
                         name(*job.question.overlap));

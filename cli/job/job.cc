@@ -197,6 +197,18 @@ int ranks_of(const Job& job) {
                   std::min(job.cluster.ranks(), 8 * job.cluster.ranks_per_node)));
 }
 
+// Tokens of an iteration become samples of the networks' sequence.
+void count_samples(Job& job) {
+  std::optional<simulator::GlobalBatch>& batch = job.question.global_batch;
+  if (!batch) return;
+  const std::int64_t samples = batch->samples(job.networks.front().work.sequence);
+  for (const LoadedNetwork& network : job.networks)
+    if (batch->samples(network.work.sequence) != samples)
+      throw InputError({"--global-batch"}, "samples of these networks have different tokens",
+                       "give the samples, or one network");
+  batch = simulator::GlobalBatch{samples};
+}
+
 Job load_job(const simulator::Question& question, const LoadRequest& request) {
   const GivenValues& given = request.given;
   Job job;
@@ -209,6 +221,7 @@ Job load_job(const simulator::Question& question, const LoadRequest& request) {
     for (const std::string& name : question.networks)
       job.networks.push_back(load_network(name, question.sequence));
   }
+  count_samples(job);
   if (!given.cluster) require_option(question.cluster, "--cluster", "jizhi-p40");
   job.cluster =
       placed(given.cluster ? *given.cluster : load_cluster(question.cluster), question.placement);

@@ -99,7 +99,7 @@ LayoutTuning layout_tuning(const Job& job, int ranks, std::size_t most,
                      "give it, as in --global-batch 512");
   if (job.networks.size() > 1)
     throw InputError({"--model"}, fmt::format("{} networks", job.networks.size()), "give one");
-  LayoutTuning tuning{job, ranks, *job.question.global_batch, {}, {}, {}};
+  LayoutTuning tuning{job, ranks, job.question.global_batch->count, {}, {}, {}};
   tuning.job.question.global_batch.reset();
   const simulator::PredictionRequest asked =
       tuning.job.request(tuning.job.networks.front(), ranks, job.wires.front());
@@ -187,7 +187,7 @@ const Document<LayoutRow>& layout_row_document() {
               "accumulate", [](const LayoutRow& r) { return r.choice.options.accumulate; },
               at_least(1))
           .add("recompute",
-               [](const LayoutRow& r) { return std::string(name(r.choice.options.recompute)); })
+               [](const LayoutRow& r) { return name(r.choice.options.recompute); })
           .add(
               "least_s", [](const LayoutRow& r) { return r.choice.least; }, not_negative())
           .add("on_front", &LayoutRow::is_on_front)

@@ -84,7 +84,7 @@ const Document<Job>& setting_document() {
                         const models::Recompute recompute = job.question.recompute;
                         return recompute == models::Recompute::none
                                    ? std::nullopt
-                                   : std::optional(std::string(name(recompute)));
+                                   : std::optional(name(recompute));
                       })
           .add("ignore_memory", [](const Job& job) { return job.question.ignore_memory; })
           .add("overlap", [](const Job& job) { return job.question.overlap; })

@@ -13,33 +13,33 @@ struct CommonWord {
   std::string_view remedy;
 };
 
-constexpr std::string_view whole_layers =
-    "not modelled yet: a rank computes all of a layer, and all layers";
 constexpr std::string_view shardings =
     "give --strategy zero1, zero2, fsdp (ZeRO-3) or hsdp, whose shards are --group ranks";
-constexpr std::string_view recomputation = "give --recompute full, or none";
+constexpr std::string_view recomputation = "give --recompute full, per-op, selective or none";
+constexpr std::string_view tensor = "give --tensor T";
+constexpr std::string_view pipeline = "give --pipeline P";
 constexpr std::string_view sixteen_bits =
     "choose mixed: 16-bit computation with FP32 master weights; --wire says the type on the wire";
 constexpr std::string_view own_network =
-    "write it as a YAML file (docs/formats.md), or take it from PyTorch (docs/python.md)";
+    "give its config.json of Hugging Face, write it as a YAML file (docs/formats.md), or take it "
+    "from PyTorch "
+    "(docs/python.md); paceline show catalog lists those that are known";
 
 constexpr std::array words = {
     CommonWord{"option", "--sharding", shardings},
     CommonWord{"option", "--fsdp", shardings},
     CommonWord{"option", "--zero*", shardings},
-    CommonWord{"option", "--tensor-parallel*", whole_layers},
-    CommonWord{"option", "--pipeline-parallel*", whole_layers},
-    CommonWord{"option", "--expert-parallel*", whole_layers},
-    CommonWord{"option", "--context-parallel*", whole_layers},
-    CommonWord{"option", "--tp", whole_layers},
-    CommonWord{"option", "--pp", whole_layers},
+    CommonWord{"option", "--tensor-parallel*", tensor},
+    CommonWord{"option", "--pipeline-parallel*", pipeline},
+    CommonWord{"option", "--expert-parallel*", "give --expert E"},
+    CommonWord{"option", "--context-parallel*", "give --context C"},
+    CommonWord{"option", "--tp", tensor},
+    CommonWord{"option", "--pp", pipeline},
+    CommonWord{"option", "--cp", "give --context C"},
+    CommonWord{"option", "--ep", "give --expert E"},
+    CommonWord{"option", "--offload*", "parameters and states on the host are not modelled"},
     CommonWord{"option", "--activation-checkpointing", recomputation},
     CommonWord{"option", "--checkpointing", recomputation},
-    CommonWord{"option", "--optimizer",
-               "--optimizer-states says what it keeps for each parameter: 2 for Adam, 1 for "
-               "momentum"},
-    CommonWord{"option", "--global-batch",
-               "give --batch, the samples of a rank: the global batch divided by the ranks"},
     CommonWord{"option", "--tokens",
                "give --samples of paceline cost: the tokens divided by --sequence"},
     CommonWord{"option", "--gpus", "give --ranks, one for each GPU, or --nodes"},
@@ -49,7 +49,7 @@ constexpr std::array words = {
     CommonWord{"strategy", "zero-3", "write fsdp, which is ZeRO-3"},
     CommonWord{"strategy", "deepspeed*", "write zero1, zero2 or fsdp (ZeRO-3)"},
     CommonWord{"strategy", "megatron*", "write zero1, Megatron-LM's distributed optimizer"},
-    CommonWord{"strategy", "tp", whole_layers},
+    CommonWord{"strategy", "tp", "give --tensor T beside a strategy"},
     CommonWord{"precision", "bf16", sixteen_bits},
     CommonWord{"precision", "bfloat16", sixteen_bits},
     CommonWord{"precision", "fp16", sixteen_bits},

@@ -24,6 +24,7 @@ struct FieldLabel {
   std::string_view help = {};
   std::string_view python = "str";  // the type of the keyword
   bool is_expert = false;           // seldom used, and left out of the short help
+  std::string_view also = {};       // another option that says the same: "--micro-batch"
 
   // A field that takes no value is true where it is given.
   [[nodiscard]] bool is_flag() const { return takes.empty(); }

@@ -1,26 +1,73 @@
 // Activations that a rank does not keep for the backward pass, because it computes them again there.
 #pragma once
 
-#include <array>
+#include <compare>
+#include <cstdint>
+#include <string>
 #include <string_view>
-#include <utility>
+#include <vector>
 
-#include "models/base/names.h"
+#include "models/network/work.h"
 
 namespace paceline::models {
 
-enum class Recompute {
+enum class RecomputeKind {
   none,
+  // What attention keeps beside its inputs and its output: scores, softmax and mask (Korthikanti 2022, arXiv
+  // 2205.05198, 5; Megatron-LM's selective recomputation). Fused attention keeps none of it, so that nothing changes.
+  selective,
+  // All of a block but what takes longest to compute: its input, the outputs of attention, and those of the first, the
+  // third, ... of its matrix products, where queries, keys and values are three (torchtitan's selective "op").
+  per_op,
   // A block (block_of() in work.h) keeps its input, and its backward pass begins with its forward pass
   // (Chen 2016, arXiv 1604.06174): PyTorch's checkpoint of each block, Megatron-LM's full recomputation.
   full,
 };
 
-inline constexpr std::array<std::pair<Recompute, std::string_view>, 2> recomputes = {
-    {{Recompute::none, "none"}, {Recompute::full, "full"}}};
+struct Recompute {
+  RecomputeKind kind = RecomputeKind::none;
+  int every =
+      1;  // of `full`: the first of so many blocks is computed anew, and the others keep all
 
-[[nodiscard]] inline std::string_view name(Recompute recompute) {
-  return name_in(recomputes, recompute);
-}
+  auto operator<=>(const Recompute&) const = default;
+
+  static const Recompute none;
+  static const Recompute full;
+};
+inline constexpr Recompute Recompute::none{};
+inline constexpr Recompute Recompute::full{RecomputeKind::full};
+
+// "none", "selective", "per-op", "full", "full:2".
+[[nodiscard]] std::string name(const Recompute& recompute);
+// What is computed again: "the activations of each block"; nothing for none.
+[[nodiscard]] std::string description(const Recompute& recompute);
+// Throws InputError.
+[[nodiscard]] Recompute recompute_from_name(std::string_view text);
+
+// What a network's layers keep, and compute again.
+class Recomputation {
+ public:
+  // The network outlives this.
+  Recomputation(const NetworkWork& network, const Recompute& recompute);
+
+  // The share of the layer's forward pass that the backward pass repeats: 0 to 1.
+  [[nodiscard]] double again(std::size_t layer) const { return layers_[layer].again; }
+  // Elements of LayerWork::stored that are kept from the forward to the backward pass of its block.
+  [[nodiscard]] std::int64_t kept(std::size_t layer) const { return layers_[layer].kept; }
+  // Whether the ranks of a sample exchange again what they do in the layer's forward pass.
+  [[nodiscard]] bool exchanges_again(std::size_t layer) const {
+    return layers_[layer].exchanges_again;
+  }
+
+ private:
+  struct Layer {
+    double again = 0;
+    std::int64_t kept = 0;
+    bool exchanges_again = false;
+  };
+  void keep_outputs(const NetworkWork& network);
+
+  std::vector<Layer> layers_;
+};
 
 }  // namespace paceline::models

@@ -107,7 +107,7 @@ MadeFor read_made_for(const JsonValue& entry) {
   if (entry.has("sequence")) job.sequence = entry.at("sequence").whole(1, most_elements);
   if (entry.has("recompute"))
     job.recompute = entry.at("recompute").named([](const std::string& text) {
-      return value_named(recomputes, "recomputation", text);
+      return recompute_from_name(text);
     });
   return job;
 }

@@ -361,14 +361,15 @@ ComputeTimes reached_roofline(const ComputeRequest& request, Bound bound) {
   return times;
 }
 
-// Adds the forward passes of blocks to their backward passes, which go through them again.
+// Adds what is computed again of forward passes to the backward passes, which begin with it.
 void recompute(const ComputeRequest& request, ComputeTimes& times) {
   if (request.recompute == models::Recompute::none) return;
+  const models::Recomputation recomputation(request.network, request.recompute);
   for (auto* layers : {&times.layers, &times.beside_traffic})
     for (std::size_t i = 0; i < layers->size(); ++i)
-      if (!models::block_of(request.network.layers[i].name).empty())
-        (*layers)[i].backward += (*layers)[i].forward;
-  times.source += ", and the forward pass of each block again for recomputation";
+      (*layers)[i].backward += recomputation.again(i) * (*layers)[i].forward;
+  times.source +=
+      fmt::format(", and what is recomputed again ({})", models::name(request.recompute));
 }
 
 // A rank's share takes as many times its structural time as the whole network does, where that is calibrated.

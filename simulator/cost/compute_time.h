@@ -14,7 +14,7 @@
 //     for, on the same device and precision;
 //  4. that roofline and fixed time alone, over what training steps reach of them
 //     (`roofline_efficiency`, `roofline_efficiency_mixed`), whose interval is the time's.
-// Where activations are recomputed, the backward pass of a layer of a block has its forward pass, too.
+// Where activations are recomputed, the backward pass of a layer has its share of its forward pass, too (models::Recomputation).
 // In a job of several ranks, times are multiplied by the profile's slowdown of the network, where it
 // has one, which may also say how much slower layers are beside collectives.
 //

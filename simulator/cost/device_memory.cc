@@ -36,7 +36,7 @@ class ActivationPeakSearch {
   ActivationPeakSearch(const models::NetworkWork& network, const MemoryRequest& request)
       : layers_(network.layers),
         element_(models::element_size(request.precision)),
-        recomputes_(request.recompute == models::Recompute::full) {}
+        recomputation_(network, request.recompute) {}
 
   // In a layer's backward pass, its activations and those of all earlier layers are live. Where blocks are
   // recomputed, those of the layer's whole block are, too. Of layers with equal sums the last one counts.
@@ -53,8 +53,8 @@ class ActivationPeakSearch {
         of_block = kept_of_block = Bytes{0};
         block = own;
       }
-      of_block += stored(i);
-      if (!is_dropped(i)) kept_of_block += stored(i);
+      of_block += std::max(stored(i), kept(i));
+      kept_of_block += kept(i);
       const Bytes live = before + of_block;
       const Bytes work = workspace(i);
       if (live + work >= peak.activations + peak.workspace)
@@ -66,8 +66,7 @@ class ActivationPeakSearch {
   // Returns the bytes that the forward pass of one sample keeps for the backward pass.
   [[nodiscard]] Bytes kept() const {
     Bytes sum{0};
-    for (std::size_t i = 0; i < layers_.size(); ++i)
-      if (!is_dropped(i)) sum += stored(i);
+    for (std::size_t i = 0; i < layers_.size(); ++i) sum += kept(i);
     return sum;
   }
   // The weights of the block that has most, without experts, whose products are added to the gradients where
@@ -85,13 +84,14 @@ class ActivationPeakSearch {
 
  private:
   [[nodiscard]] bool is_loss(std::size_t layer) const { return layers_[layer].kind == loss_kind; }
-  [[nodiscard]] Bytes stored(std::size_t layer) const {
-    return static_cast<double>(layers_[layer].stored) * (is_loss(layer) ? fp32_size : element_);
+  [[nodiscard]] Bytes bytes(std::int64_t elements, std::size_t layer) const {
+    return static_cast<double>(elements) * (is_loss(layer) ? fp32_size : element_);
   }
-  // Whether it is computed anew in the backward pass. A block's output is another block's input.
-  [[nodiscard]] bool is_dropped(std::size_t layer) const {
-    return recomputes_ && !layers_[layer].leaves_block &&
-           !models::block_of(layers_[layer].name).empty();
+  [[nodiscard]] Bytes stored(std::size_t layer) const {
+    return bytes(layers_[layer].stored, layer);
+  }
+  [[nodiscard]] Bytes kept(std::size_t layer) const {
+    return bytes(recomputation_.kept(layer), layer);
   }
   [[nodiscard]] Bytes workspace(std::size_t layer) const {
     if (is_loss(layer)) return Bytes{0};
@@ -102,7 +102,7 @@ class ActivationPeakSearch {
 
   const std::vector<models::LayerWork>& layers_;
   Bytes element_;
-  bool recomputes_;
+  models::Recomputation recomputation_;
 };
 
 // Bytes of the largest buckets that may be on their way together, twice.

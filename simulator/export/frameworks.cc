@@ -17,6 +17,7 @@ namespace paceline::simulator {
 namespace {
 
 using models::PipelineSchedule;
+using models::RecomputeKind;
 using models::ShardingKind;
 
 // The facts that all frameworks' settings are made of.
@@ -41,7 +42,8 @@ struct Settings {
   }
   [[nodiscard]] bool is_16_bit() const { return has_masters(job.precision); }
   [[nodiscard]] bool reduces_in_fp32() const { return plan.wire == models::WireType::fp32; }
-  [[nodiscard]] bool recomputes() const { return job.recompute == models::Recompute::full; }
+  [[nodiscard]] models::RecomputeKind recomputes() const { return job.recompute.kind; }
+  [[nodiscard]] bool recomputes_blocks() const { return recomputes() == RecomputeKind::full; }
   [[nodiscard]] std::int64_t largest_bucket() const {
     std::int64_t most = 0;
     for (const models::Bucket& bucket : plan.buckets) most = std::max(most, bucket.elements);
@@ -105,6 +107,17 @@ class Notes {
   std::vector<std::string> notes_;
 };
 
+// What Megatron Core cannot say of recomputation.
+void note_recomputation(const Settings& of, Notes& notes) {
+  if (of.recomputes() == RecomputeKind::per_op)
+    notes.add("per-op recomputation: Megatron Core names modules, by recompute_modules");
+  if (of.job.recompute.every > 1)
+    notes.add(fmt::format(
+        "recomputation of every {}th block: Megatron Core has that of the first ones, by "
+        "recompute_method block and recompute_num_layers",
+        of.job.recompute.every));
+}
+
 Settings settings_of(const models::PlanDocument& document) {
   if (!document.made_for)
     throw InputError("the plan does not say its job", "write it with paceline predict --plan-out");
@@ -134,6 +147,14 @@ ExportedText fsdp2_text(const models::PlanDocument& document) {
                     of.job.accumulate));
   if (of.job.precision == models::Precision::fp8)
     notes.add("fp8: convert linear layers with torchao before this is called");
+  if (of.recomputes() == RecomputeKind::per_op)
+    notes.add(
+        "per-op recomputation: give checkpoint_wrapper the context_fn of "
+        "torch.utils.checkpoint.create_selective_checkpoint_contexts");
+  if (of.recomputes() == RecomputeKind::selective)
+    notes.add(
+        "selective recomputation: of the model's own attention, which scaled_dot_product_attention "
+        "does without");
   const bool keeps = of.use.kind != ShardingKind::zero3 || !of.use.reshard;
   std::string text = fmt::format("# {}\n{}", of.title(), notes.as_comments("#"));
   text +=
@@ -143,7 +164,7 @@ ExportedText fsdp2_text(const models::PlanDocument& document) {
     text += "from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard\n";
   else
     text += "from torch.distributed._composable.replicate import replicate\n";
-  if (of.recomputes())
+  if (of.recomputes_blocks())
     text +=
         "from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import "
         "checkpoint_wrapper\n";
@@ -151,10 +172,11 @@ ExportedText fsdp2_text(const models::PlanDocument& document) {
       "\n\ndef parallelize(model, blocks):\n"
       "    \"\"\"Applies the plan. `blocks` are the model's blocks in order, in a "
       "ModuleList.\"\"\"\n";
-  if (of.recomputes())
-    text +=
-        "    for i, block in enumerate(blocks):\n"
-        "        blocks[i] = checkpoint_wrapper(block)\n";
+  if (of.recomputes_blocks())
+    text += fmt::format(
+        "    for i in range(0, len(blocks), {}):\n"
+        "        blocks[i] = checkpoint_wrapper(blocks[i])\n",
+        of.job.recompute.every);
   if (!of.is_sharded()) {
     text += fmt::format("    mesh = init_device_mesh(\"cuda\", ({},))\n", of.plan.ranks);
     text += "    return replicate(model, device_mesh=mesh)\n";
@@ -207,9 +229,11 @@ ExportedText deepspeed_text(const models::PlanDocument& document) {
     if (of.replicas() > 1) zero["mics_shard_size"] = of.shards();
   }
   json["zero_optimization"] = zero;
-  if (of.recomputes())
+  if (of.recomputes() != RecomputeKind::none)
     notes.add(
-        "recomputation of blocks is the model's: wrap each in deepspeed.checkpointing.checkpoint");
+        fmt::format("recomputation ({}) is the model's: wrap it in "
+                    "deepspeed.checkpointing.checkpoint",
+                    name(of.job.recompute)));
   if (of.job.precision == models::Precision::fp8)
     notes.add("fp8: the model's linear layers are Transformer Engine's");
   if (of.use.kind == ShardingKind::zero1 || of.use.kind == ShardingKind::zero2)
@@ -260,8 +284,10 @@ ExportedText megatron_text(const models::PlanDocument& document) {
                       of.use.kind == ShardingKind::zero2 ? "optim_grads" : "optim_grads_params");
     flag(of.replicas() > 1, fmt::format("--num-distributed-optimizer-instances {}", of.replicas()));
   }
-  flag(of.recomputes(),
+  flag(of.recomputes_blocks() && of.job.recompute.every == 1,
        "--recompute-granularity full\n--recompute-method uniform\n--recompute-num-layers 1");
+  flag(of.recomputes() == RecomputeKind::selective, "--recompute-granularity selective");
+  note_recomputation(of, notes);
   if (layout.schedule == PipelineSchedule::gpipe) notes.add("gpipe: Megatron-LM has 1F1B alone");
   notes.add(
       "the network's own sizes are not in the plan: --num-layers and its like stand beside these");
@@ -284,6 +310,8 @@ ExportedText torchtitan_text(const models::PlanDocument& document) {
     notes.add(
         "exchanges beside products: enable_async_tensor_parallel of its [parallelism], which needs "
         "torch.compile");
+  if (of.recomputes() == RecomputeKind::selective)
+    notes.add("selective recomputation: torchtitan's attention is fused and keeps no scores");
   const char* reshard = of.use.kind == ShardingKind::zero3 && of.use.reshard ? "always" : "never";
   std::string text = fmt::format("# {}\n{}", of.title(), notes.as_comments("#"));
   text += "[training]\n";
@@ -313,8 +341,15 @@ ExportedText torchtitan_text(const models::PlanDocument& document) {
         fmt::format("pipeline_parallel_schedule = \"{}\"\npipeline_parallel_microbatch_size = {}\n",
                     schedule, of.job.batch_per_rank);
   }
+  const int every = of.job.recompute.every;
+  const bool is_selective = of.recomputes() == RecomputeKind::per_op || every > 1;
   text +=
-      fmt::format("\n[activation_checkpoint]\nmode = \"{}\"\n", of.recomputes() ? "full" : "none");
+      fmt::format("\n[activation_checkpoint]\nmode = \"{}\"\n", is_selective ? "selective"
+                                                                : of.recomputes_blocks() ? "full"
+                                                                                         : "none");
+  if (is_selective)
+    text += fmt::format("selective_ac_option = \"{}\"\n",
+                        every > 1 ? std::to_string(every) : std::string("op"));
   if (of.job.precision == models::Precision::fp8)
     text += "\n[model]\nconverters = [\"quantize.linear.float8\"]\n";
   return std::move(notes).with(std::move(text));
@@ -327,6 +362,7 @@ ExportedText nemo_text(const models::PlanDocument& document) {
   if (of.use.kind == ShardingKind::zero2)
     notes.add("zero2: data_parallel_sharding_strategy of Megatron FSDP says it");
   if (layout.schedule == PipelineSchedule::gpipe) notes.add("gpipe: Megatron Core has 1F1B alone");
+  note_recomputation(of, notes);
   notes.add("these keys override those of a recipe of Megatron-Bridge, which has the network");
   const auto yes = [](bool is) { return is ? "true" : "false"; };
   std::string text = fmt::format("# {}\n{}model:\n", of.title(), notes.as_comments("#"));
@@ -340,9 +376,10 @@ ExportedText nemo_text(const models::PlanDocument& document) {
       layout.expert > 1 ? layout.expert_ranks() : 1,
       yes(layout.tensor > 1 && layout.sequence_parallel));
   if (of.job.sequence > 0) text += fmt::format("  seq_length: {}\n", of.job.sequence);
-  if (of.recomputes())
+  if (of.recomputes_blocks() && of.job.recompute.every == 1)
     text +=
         "  recompute_granularity: full\n  recompute_method: uniform\n  recompute_num_layers: 1\n";
+  if (of.recomputes() == RecomputeKind::selective) text += "  recompute_granularity: selective\n";
   text += fmt::format("train:\n  micro_batch_size: {}\n  global_batch_size: {}\n",
                       of.job.batch_per_rank, of.global_batch());
   const bool overlaps = of.plan.overlap != models::Overlap::none;

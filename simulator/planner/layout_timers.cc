@@ -27,12 +27,11 @@ class Timing {
                       .exchanges = {},
                       .sends = {},
                       .passes = {}};
+    const models::Recomputation recomputation(job_.work.network, job_.recompute);
     for (std::size_t i = 0; i < job_.work.exchanges.size(); ++i) {
       ExchangeTimes& of = times.exchanges.emplace_back();
       for (const Exchange& exchange : job_.work.exchanges[i]) add(i, exchange, of);
-      // A pass that is computed anew exchanges anew.
-      if (job_.recompute == models::Recompute::full &&
-          !models::block_of(job_.work.network.layers[i].name).empty())
+      if (recomputation.exchanges_again(i))
         of.backward.insert(of.backward.end(), of.forward.begin(), of.forward.end());
     }
     for (const std::int64_t sent : job_.stages.sent)

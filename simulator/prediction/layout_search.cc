@@ -56,10 +56,8 @@ struct Base {
   Seconds least = {};
 };
 
-bool is_kept(const models::LayerWork& layer, models::Recompute recompute) {
-  return recompute == models::Recompute::none || layer.leaves_block ||
-         models::block_of(layer.name).empty();
-}
+// What is searched of recomputation.
+constexpr std::array recomputes = {models::Recompute::none, models::Recompute::full};
 
 class Search {
  public:
@@ -73,7 +71,7 @@ class Search {
   FoundLayouts run() {
     for (const models::Layout& layout : layouts())
       for (const int batch : batches(layout))
-        for (const auto& [recompute, name] : models::recomputes) add(layout, batch, recompute);
+        for (const models::Recompute& recompute : recomputes) add(layout, batch, recompute);
     if (bases_.empty())
       throw InputError({"--global-batch"},
                        fmt::format("no layout of {} ranks divides {} samples", job_.ranks,
@@ -169,7 +167,7 @@ class Search {
     return fitting;
   }
 
-  void add(const models::Layout& layout, int batch, models::Recompute recompute) {
+  void add(const models::Layout& layout, int batch, const models::Recompute& recompute) {
     Base base{job_};
     base.options.layout = layout;
     base.options.batch_per_rank = batch;
@@ -215,6 +213,7 @@ class Search {
     const models::Layout& layout = base.options.layout;
     const models::Stages stages = models::stages_of(base.share->network, layout);
     std::vector<StageSums> sums(to_size(layout.pipeline));
+    const models::Recomputation recomputation(base.share->network, base.options.recompute);
     for (std::size_t i = 0; i < base.share->work.size(); ++i) {
       const models::LayerWork& layer = base.share->network.layers[i];
       StageSums& stage = sums[to_size(stages.stage_of(static_cast<int>(i)))];
@@ -222,7 +221,7 @@ class Search {
       if (layout.pipeline > 1 && stages.chunk_of[i] < layout.pipeline)
         stage.first_chunk += base.share->work[i];
       stage.parameters += static_cast<double>(layer.parameter_elements());
-      if (is_kept(layer, base.options.recompute)) stage.kept += static_cast<double>(layer.stored);
+      stage.kept += static_cast<double>(recomputation.kept(i));
     }
     return sums;
   }

@@ -5,6 +5,8 @@
 #include <cctype>
 #include <string>
 
+#include "models/base/names.h"
+
 namespace paceline::simulator {
 namespace {
 

@@ -12,14 +12,15 @@ std::optional<Utilization> utilization(const PredictionRequest& request, PerSeco
   double model = 0;
   double full_square = 0;
   double computed = 0;
-  for (const models::LayerWork& layer : network.layers) {
+  const models::Recomputation recomputation(network, request.recompute);
+  for (std::size_t i = 0; i < network.layers.size(); ++i) {
+    const models::LayerWork& layer = network.layers[i];
     const auto forward = static_cast<double>(layer.forward_flops);
-    const bool is_anew =
-        request.recompute == models::Recompute::full && !models::block_of(layer.name).empty();
     model += passes * forward;
     full_square +=
         passes * (layer.square_flops > 0 ? static_cast<double>(layer.square_flops) : forward);
-    computed += (is_anew ? 2 : 1) * forward + static_cast<double>(layer.backward_flops());
+    computed +=
+        (1 + recomputation.again(i)) * forward + static_cast<double>(layer.backward_flops());
   }
   const PerSecond of_rank = throughput / request.ranks;
   const FlopsPerSecond peak = peak_rate(request.cluster.device, request.precision, Bound::stated);

@@ -4,11 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "models/base/error.h"
+#include "models/base/parse_units.h"
 
 namespace paceline::simulator {
 namespace {
+
+constexpr std::int64_t most_of_batch = std::int64_t{1} << 40;
 
 int accumulated(std::int64_t global_batch, const PredictionOptions& options, int ranks) {
   if (options.accumulate > 1)
@@ -26,9 +31,39 @@ int accumulated(std::int64_t global_batch, const PredictionOptions& options, int
 
 }  // namespace
 
+std::int64_t GlobalBatch::samples(std::int64_t tokens_of_sample) const {
+  if (!is_of_tokens) return count;
+  if (tokens_of_sample == 0)
+    throw InputError({"--global-batch"}, "a sample has no tokens here", "give the samples");
+  if (count % tokens_of_sample != 0)
+    throw InputError({"--global-batch"},
+                     fmt::format("{} tokens are no whole number of samples of {} tokens", count,
+                                 tokens_of_sample),
+                     "choose a multiple, or another --sequence");
+  return count / tokens_of_sample;
+}
+
+GlobalBatch parse_global_batch(std::string_view text) {
+  constexpr std::string_view unit = "tokens";
+  if (!text.ends_with(unit)) return {parse_count(text, 1, most_of_batch)};
+  text.remove_suffix(unit.size());
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  constexpr std::array<std::pair<std::string_view, std::int64_t>, 5> factors = {
+      {{"Ki", 1024}, {"Mi", 1024 * 1024}, {"k", 1000}, {"K", 1000}, {"M", 1'000'000}}};
+  std::int64_t factor = 1;
+  for (const auto& [prefix, times] : factors)
+    if (factor == 1 && text.ends_with(prefix)) {
+      factor = times;
+      text.remove_suffix(prefix.size());
+    }
+  return {factor * parse_count(text, 1, most_of_batch / factor), true};
+}
+
 Question with_batches(Question question, int ranks) {
-  if (question.global_batch)
-    question.accumulate = accumulated(*question.global_batch, question, ranks);
+  if (question.global_batch) {
+    // The samples of a job that was loaded are known.
+    question.accumulate = accumulated(question.global_batch->samples(0), question, ranks);
+  }
   question.global_batch.reset();
   return question;
 }

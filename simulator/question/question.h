@@ -59,6 +59,18 @@ struct AskedStrategies {
   [[nodiscard]] bool are_chosen_here() const { return !all && named.empty(); }
 };
 
+// What all ranks compute in an iteration.
+struct GlobalBatch {
+  std::int64_t count = 1;
+  bool is_of_tokens = false;  // else of samples
+
+  // Throws InputError where these tokens are no whole samples of so many, or where a sample (0) has none.
+  [[nodiscard]] std::int64_t samples(std::int64_t tokens_of_sample) const;
+  bool operator==(const GlobalBatch&) const = default;
+};
+// "512", or "4Mi tokens" (also k, M, Ki). Throws InputError.
+[[nodiscard]] GlobalBatch parse_global_batch(std::string_view text);
+
 struct Question : PredictionOptions {
   std::vector<std::string> networks;
   std::string cluster;
@@ -70,9 +82,8 @@ struct Question : PredictionOptions {
   AskedStrategies strategies;
   std::string plan;  // a file; in place of strategies and thresholds
   std::optional<std::int64_t> sequence;
-  std::optional<std::int64_t>
-      global_batch;  // samples of an iteration; it takes the place of `accumulate`
-  std::vector<models::WireType> wires;  // none: the precision's own
+  std::optional<GlobalBatch> global_batch;  // it takes the place of `accumulate`
+  std::vector<models::WireType> wires;      // none: the precision's own
   StatedCompute compute;
   std::optional<double> compute_efficiency;  // in place of the device's
   std::optional<models::Stack> stack;        // in place of the cluster's

@@ -161,8 +161,10 @@ Fields job_fields() {
                    .takes = "N",
                    .otherwise = "64",
                    .group = job_group,
-                   .help = "Samples per rank and iteration",
-                   .python = "int"},
+                   .help = "Samples per rank and iteration; where batches are accumulated, of one "
+                           "of them. --micro-batch says the same",
+                   .python = "int",
+                   .also = "--micro-batch"},
                   &Question::batch_per_rank, count<most_batch>),
       other_field({.name = "accumulate",
                    .takes = "K",
@@ -175,29 +177,27 @@ Fields job_fields() {
                   &Question::accumulate, count<most_accumulated>),
       other_field(
           {.name = "recompute",
-           .takes = "none|full",
+           .takes = "none|selective|per-op|full|full:N",
            .otherwise = "none",
            .group = job_group,
-           .help = "Activations that the backward pass computes anew: none, or all of a block, of "
-                   "which a rank then keeps the input alone; it takes time in place of memory",
+           .help = "Activations that the backward pass computes anew: none, what attention that is "
+                   "not fused keeps (selective), all but attention and every second matrix product "
+                   "(per-op), or all of a block, of "
+                   "every one or every N-th; it takes time in place of memory",
            .python = "str"},
           &Question::recompute,
-          +[](const std::string& text) {
-            return value_named(models::recomputes, "recomputation", text);
-          }),
+          +[](const std::string& text) { return models::recompute_from_name(text); }),
       field<Question>(
           {.name = "global-batch",
-           .takes = "N",
+           .takes = "N|\"N tokens\"",
            .group = job_group,
-           .help =
-               "Samples of all ranks in an iteration, in place of --accumulate: as many batches "
-               "of --batch as it takes",
-           .python = "int",
+           .help = "Samples or tokens of all ranks in an iteration, as in 512 or \"4Mi tokens\", "
+                   "in place of --accumulate: as many batches "
+                   "of --batch as it takes",
+           .python = "int | str",
            .is_expert = true},
           &Question::global_batch,
-          +[](const std::string& text) {
-            return std::optional(parse_count(text, 1, std::int64_t{1} << 40));
-          }),
+          +[](const std::string& text) { return std::optional(parse_global_batch(text)); }),
       {{.name = "strategy",
         .takes = "NAME,...",
         .group = job_group,

@@ -44,7 +44,7 @@ class BadInput(unittest.TestCase):
         self.check(predict("--strategy", "fsdp", "--overlap", "priority"), "--overlap: fsdp has no overlap priority; choose wait-free or none")
         self.check(predict("--strategy", "ring", "--reshard-after-forward", "no"), "--reshard-after-forward: ring does not take it; leave it out, or choose a strategy such as fsdp, hsdp")
         self.check(predict("--recompute", "some"), "--recompute: unknown recomputation 'some'; known: none, full")
-        self.check(predict("--tensor-parallel", "8"), "unknown option '--tensor-parallel'; not modelled yet: a rank computes all of a layer, and all layers")
+        self.check(predict("--tensor-parallel", "8"), "unknown option '--tensor-parallel'; give --tensor T")
         self.check(run("version"), "unknown command 'version'; write paceline --version")
         self.check(predict("--sequence", "128"), "--sequence: network 'resnet50' reads no sequence; leave the length of a sequence out")
         self.check(predict("--sequence", "0", model="bert-base"), "--sequence: '0' is not a whole number from 1 to 1000000")
