@@ -230,6 +230,19 @@ FixedTime fixed_time(const ComputeRequest& request,
   return {all, fmt::format("{} of it do not grow with the batch", to_text(all))};
 }
 
+// The time of a batch over that of another one, without what does not grow with it.
+double batches_over(const ComputeRequest& request, int other, Bound bound) {
+  const double ratio = static_cast<double>(request.batch_per_rank) / static_cast<double>(other);
+  if (!takes_kernels(request)) return ratio;
+  const auto computed = [&](int batch) {
+    ComputeRequest of = request;
+    of.batch_per_rank = batch;
+    const ComputeTimes times = roofline_times(of, bound);
+    return times.total() - times.update;
+  };
+  return computed(request.batch_per_rank) / computed(other);
+}
+
 // The roofline, with the time of each layer that does not grow with the batch.
 ComputeTimes structural_times(const ComputeRequest& request, Bound bound = Bound::stated) {
   ComputeTimes times = roofline_times(request, bound);
@@ -294,8 +307,7 @@ std::optional<ComputeTimes> throughput_times(const ComputeRequest& request, Boun
   std::string transfer;
   if (entry.batch_per_rank != request.batch_per_rank) {
     const FixedTime fixed = fixed_time(request, known, times.update, bound);
-    total = fixed.time + (static_cast<double>(request.batch_per_rank) / entry.batch_per_rank) *
-                             (total - fixed.time);
+    total = fixed.time + batches_over(request, entry.batch_per_rank, bound) * (total - fixed.time);
     transfer = fmt::format(" (at batch {}; {})", entry.batch_per_rank, fixed.source);
   }
   if (!is_of_sequence(entry, request.network.sequence)) {
@@ -453,9 +465,10 @@ ComputeTimes roofline_times(const ComputeRequest& request, Bound bound) {
     const auto moved = [&](std::int64_t activations, std::int64_t weights) {
       return (batch * static_cast<double>(activations) + static_cast<double>(weights)) * element;
     };
-    const LayerRooflines of = by_kernels ? transformer_rooflines(request.network, layer, device,
-                                                                 request.precision, stated, bound)
-                                         : LayerRooflines{roofline, roofline};
+    const LayerRooflines of =
+        by_kernels ? transformer_rooflines(request.network, layer, request.batch_per_rank, device,
+                                           request.precision, stated, bound)
+                   : LayerRooflines{roofline, roofline};
     const auto cast = [&](std::int64_t elements) {
       return batch * static_cast<double>(elements) * element / roofline.memory;
     };

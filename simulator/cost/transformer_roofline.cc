@@ -1,7 +1,9 @@
 // Tests: tests/simulator/compute_time_test.cc.
 #include "simulator/cost/transformer_roofline.h"
 
+#include <array>
 #include <cmath>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -62,6 +64,42 @@ double side_share(const models::TransformerKernels& kernels, double side) {
              : between(K::middle_side, K::full_side, kernels.middle_share, 1);
 }
 
+// Tiles that libraries cut a product into, and the rate of each over that of the largest.
+struct Tile {
+  double rows;
+  double columns;
+  double rate;
+};
+constexpr std::array tiles = {Tile{256, 128, 1}, Tile{128, 256, 1}, Tile{128, 128, 0.9},
+                              Tile{128, 64, 0.72}, Tile{64, 64, 0.5}};
+
+// The time of all waves over that of the outputs at the full rate.
+double waves_over_outputs(double tokens, double features, int multiprocessors) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const Tile& tile : tiles) {
+    const double count = std::ceil(tokens / tile.rows) * std::ceil(features / tile.columns);
+    const double waves = std::ceil(count / multiprocessors);
+    least = std::min(least, waves * multiprocessors * tile.rows * tile.columns / tile.rate);
+  }
+  return least / (tokens * features);
+}
+
+// A product of weights has outputs of its tokens by its features, and on the way back by those of its input.
+void take_waves(const models::LayerWork& layer, double batch, int multiprocessors,
+                LayerRooflines& of) {
+  const auto features = static_cast<double>(layer.output.channels);
+  const double tokens = batch * static_cast<double>(layer.output.elements()) / features;
+  const std::int64_t weights =
+      layer.tied_elements > 0 ? layer.tied_elements : layer.parameters.front().elements;
+  const double inputs = static_cast<double>(weights) / features;
+  of.forward.flops = of.forward.flops / wave_share(tokens, features, multiprocessors);
+  const auto data = static_cast<double>(layer.data_gradient_flops);
+  const auto all = static_cast<double>(layer.backward_flops());
+  if (all > 0)
+    of.backward.flops =
+        of.backward.flops / (1 + data / all * (wave_share(tokens, inputs, multiprocessors) - 1));
+}
+
 std::int64_t also_moved(const models::LayerWork& layer) {
   if (layer.kind == "add") return 3 * layer.output.elements();
   const bool has_bias = layer.forward_flops > 0 && layer.parameters.size() > 1;
@@ -75,10 +113,16 @@ bool is_by_kernels(const models::NetworkWork& network, const models::Device& dev
   return models::has_masters(precision) && device.transformer && network.fuses_attention();
 }
 
+double wave_share(double tokens, double features, int multiprocessors) {
+  constexpr double many_tokens = 8192;
+  return waves_over_outputs(tokens, features, multiprocessors) /
+         waves_over_outputs(many_tokens, features, multiprocessors);
+}
+
 LayerRooflines transformer_rooflines(const models::NetworkWork& network,
-                                     const models::LayerWork& layer, const models::Device& device,
-                                     models::Precision precision, FlopsPerSecond peak,
-                                     Bound bound) {
+                                     const models::LayerWork& layer, int batch,
+                                     const models::Device& device, models::Precision precision,
+                                     FlopsPerSecond peak, Bound bound) {
   const models::TransformerKernels& kernels = *device.transformer;
   const BytesPerSecond memory = device.memory_bandwidth.value;
   const double side = smaller_side(layer);
@@ -93,6 +137,8 @@ LayerRooflines transformer_rooflines(const models::NetworkWork& network,
     if (layer.expert_ranks > 1) products.times = expert_load(bound);
   }
   LayerRooflines of{products, products, also_moved(layer)};
+  if (side > 0 && layer.kind != "expert_linear" && device.multiprocessors)
+    take_waves(layer, batch, *device.multiprocessors, of);
   if (is_fp8) {
     // Two bytes are read, and one is written twice: two elements of 16 bits.
     of.forward_cast = 2 * layer.forward_read;

@@ -43,7 +43,7 @@ class BadInput(unittest.TestCase):
         self.check(predict("--strategy", "hsdp", "--group", "7"), "--group: groups of 7 do not divide 1024 ranks; choose a divisor of the ranks")
         self.check(predict("--strategy", "fsdp", "--overlap", "priority"), "--overlap: fsdp has no overlap priority; choose wait-free or none")
         self.check(predict("--strategy", "ring", "--reshard-after-forward", "no"), "--reshard-after-forward: ring does not take it; leave it out, or choose a strategy such as fsdp, hsdp")
-        self.check(predict("--recompute", "some"), "--recompute: unknown recomputation 'some'; known: none, full")
+        self.check(predict("--recompute", "some"), "--recompute: unknown recomputation 'some'; known: none, selective, per-op, full")
         self.check(predict("--tensor-parallel", "8"), "unknown option '--tensor-parallel'; give --tensor T")
         self.check(run("version"), "unknown command 'version'; write paceline --version")
         self.check(predict("--sequence", "128"), "--sequence: network 'resnet50' reads no sequence; leave the length of a sequence out")

@@ -6,6 +6,7 @@ sharding of the plan again, and what a framework cannot be told is a warning.
 import argparse
 import json
 import pathlib
+import re
 import sys
 import tempfile
 import tomllib
@@ -159,6 +160,24 @@ class Frameworks(CommandTest):
         self.assertEqual((config["mixed_precision"], config["ddp"]["use_distributed_optimizer"]), ("bf16_mixed", True))
         config = yaml.safe_load(self.exported("nemo", *EXPERTS, "--strategy", "zero1")[0])
         self.assertEqual((config["model"]["expert_model_parallel_size"], config["mixed_precision"]), (8, "bf16_with_fp8_current_scaling_mixed"))
+
+    def test_recomputation_is_said_where_the_framework_has_it(self):
+        """By value of --recompute: torchtitan's mode and option, Megatron-LM's granularity, and the blocks of FSDP2."""
+        for value, torchtitan, megatron, blocks in (("none", ("none", None), None, 0), ("selective", ("none", None), "selective", 0),
+                                                    ("per-op", ("selective", "op"), None, 0), ("full", ("full", None), "full", 6),
+                                                    ("full:2", ("selective", "2"), None, 3)):
+            words = (*LLAMA[:-1], value, "--strategy", "fsdp")
+            with self.subTest(value):
+                text, warnings = self.exported("torchtitan", *words)
+                said = tomllib.loads(text)["activation_checkpoint"]
+                self.assertEqual((said["mode"], said.get("selective_ac_option")), torchtitan)
+                self.assertEqual("keeps no scores" in warnings, value == "selective")
+                text, warnings = self.exported("megatron", *words)
+                found = re.search(r"^--recompute-granularity (\w+)$", text, re.M)
+                self.assertEqual(found and found[1], megatron)
+                self.assertEqual("recompute" in warnings, value in ("per-op", "full:2"))
+                text, _ = self.exported("fsdp2", *words)
+                self.assertEqual(sum(call[0].endswith("checkpoint_wrapper") for call in self.applied(text, 6)), blocks)
 
     def test_what_cannot_be_said_is_a_warning(self):
         for form, words, said in (("fsdp2", MESH, "tensor 8: fully_shard is told by the model's own code"), ("deepspeed", MESH, "pipeline 4: DeepSpeed"),

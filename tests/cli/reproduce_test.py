@@ -303,7 +303,7 @@ class Shipped(unittest.TestCase):
 
     def test_every_command_is_one_that_predict_takes(self):
         distinct = {}  # by strategy and options: a command of each
-        commands = [row["command"] for source in all_sources()[1]["sources"] for row in source["rows"]]
+        commands = [row["command"] for source in all_sources()[1]["sources"] for row in source["rows"] if row["command"]]
         for command in commands:
             words = shlex.split(command)[1:]
             if "--strategy" in words:
@@ -337,8 +337,10 @@ class Shipped(unittest.TestCase):
         """The figure of a row that calibrates is met, and does not come back as one that is predicted."""
         calibrated = 0
         for source in all_sources()[1]["sources"]:
-            with open(SOURCE / "experiments" / source["name"] / "expected.csv", encoding="utf-8") as file:
-                spent = {row["id"] for row in csv.DictReader(file) if row["role"] in ("calibrates", "second-point")}
+            path = SOURCE / "experiments" / source["name"] / "expected.csv"
+            lines = path.read_text().splitlines() if path.exists() else []
+            spent = {row["id"] for row in csv.DictReader(line for line in lines if not line.startswith("#"))
+                     if row["role"] in ("calibrates", "second-point")}
             for row in source["rows"]:
                 if row["kind"] != "training":
                     continue

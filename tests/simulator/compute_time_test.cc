@@ -7,6 +7,7 @@
 
 #include "models/cluster/catalog.h"
 #include "models/network/zoo.h"
+#include "simulator/cost/transformer_roofline.h"
 #include "tests/support/error_of.h"
 
 namespace paceline::simulator {
@@ -403,6 +404,28 @@ TEST(TransformerKernels, ReachLessWhereTheyAreNarrow) {
   };
   EXPECT_LT(total(Bound::fast), total(Bound::stated) / 1.2);
   EXPECT_GT(total(Bound::slow), total(Bound::stated) * 1.2);
+}
+
+TEST(TransformerKernels, FillTheLastWaveOfTilesLessWithFewTokens) {
+  // By hand: 132 tiles of 256 x 128 are one wave on 132 multiprocessors. One more takes three waves of half the size at 0.9
+  // of the rate.
+  const double many = wave_share(8192, 132 * 128, 132);
+  EXPECT_EQ(many, 1);
+  const double full = wave_share(256, 132 * 128, 132);
+  EXPECT_NEAR(wave_share(256, 133 * 128, 132) / full, 3 * 0.5 / 0.9 * 132 / 133, 0.05);
+  for (const int multiprocessors : {108, 132, 148})
+    for (const double features : {1792.0, 4096.0, 7168.0, 14336.0, 128256.0}) {
+      double before = 0;
+      for (double tokens = 64; tokens <= 65536; tokens *= 1.3) {
+        // More tokens never take less, and many never wait for a wave.
+        const double time = tokens * wave_share(tokens, features, multiprocessors);
+        EXPECT_GE(time, before * (1 - 1e-12)) << tokens << " x " << features;
+        before = time;
+        if (tokens * features > 4096.0 * 14336) {
+          EXPECT_NEAR(wave_share(tokens, features, multiprocessors), 1, 0.3) << tokens;
+        }
+      }
+    }
 }
 
 }  // namespace
