@@ -186,8 +186,7 @@ const Document<LayoutRow>& layout_row_document() {
           .add(
               "accumulate", [](const LayoutRow& r) { return r.choice.options.accumulate; },
               at_least(1))
-          .add("recompute",
-               [](const LayoutRow& r) { return name(r.choice.options.recompute); })
+          .add("recompute", [](const LayoutRow& r) { return name(r.choice.options.recompute); })
           .add(
               "least_s", [](const LayoutRow& r) { return r.choice.least; }, not_negative())
           .add("on_front", &LayoutRow::is_on_front)

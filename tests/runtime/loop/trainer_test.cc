@@ -64,7 +64,7 @@ struct Setting {
   int ranks = 2;
   std::string strategy = "fused-ring";
   std::string buckets_of = {};  // the strategy whose buckets the plan has, if it is another
-  int group = 0;  // by default
+  int group = 0;                // by default
   bool reshard = true;
   NumberType wire = NumberType::fp32;
   models::Overlap overlap = models::Overlap::wait_free;
