@@ -13,7 +13,7 @@ import unittest
 
 import page_checks
 from browser import BrowserTest
-from paceline import EXAMPLES, SOURCE, run
+from paceline import EXAMPLES, IS_THOROUGH, SOURCE, run
 
 GOLDEN = SOURCE / "tests" / "golden" / "report"
 JOB = ("--model", "resnet50", "--cluster", "jizhi-p40", "--strategy", "ring,fused-ring,binary-blocks,nccl")
@@ -70,6 +70,10 @@ REPORTS = {
     "calibrate-import": ("calibrate", "import", str(SOURCE / "tests/golden/imports/nccl_tests/2.13-half-two-nodes.txt")),
     "calibrate-import-layers": ("calibrate", "import", str(SOURCE / "tests/golden/imports/kineto/2.5-named.json"), "--model", str(EXAMPLES / "tiny-net.yaml")),
 }
+
+# Those that are looked at closely by default. The largest two have the parts of others, and more of each.
+CLOSELY = {name: words for name, words in REPORTS.items() if IS_THOROUGH or name not in ("reproduce-all", "time-all")}
+
 
 @functools.cache
 def deep_network():
@@ -143,7 +147,7 @@ class EveryReport(ReportBrowserTest):
                 self.assertEqual(still(structure), still(golden.read_text()))
 
     def test_prints_on_one_page(self):
-        for name, words in REPORTS.items():
+        for name, words in CLOSELY.items():
             with self.subTest(report=name):
                 path, _ = self.opened(words, scheme="dark")
                 pdf = self.browser.printed()
@@ -175,7 +179,7 @@ class Complaints(ReportBrowserTest):
         page_checks.record_canvas_texts(cls.browser)
 
     def test_nobody_has_any_at_three_widths_in_both_themes(self):
-        for name, words in {**REPORTS, **LARGE_REPORTS}.items():
+        for name, words in {**CLOSELY, **LARGE_REPORTS}.items():
             self.opened(words)
             for width in (400, 900, 1600):
                 for scheme in ("light", "dark"):
@@ -185,7 +189,7 @@ class Complaints(ReportBrowserTest):
                         self.assertEqual(page_checks.complaints(self.browser), [])
 
     def test_nobody_has_any_of_tables_that_are_opened(self):
-        for name, words in REPORTS.items():
+        for name, words in CLOSELY.items():
             with self.subTest(report=name):
                 self.opened(words, width=900)
                 self.browser.run("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
@@ -193,7 +197,7 @@ class Complaints(ReportBrowserTest):
                 self.assertEqual(page_checks.complaints(self.browser), [])
 
     def test_nobody_has_any_of_what_is_printed(self):
-        for name, words in REPORTS.items():
+        for name, words in CLOSELY.items():
             with self.subTest(report=name):
                 self.opened(words, width=688, height=970)
                 self.browser.run("dispatchEvent(new Event('beforeprint'))")
@@ -221,13 +225,13 @@ class Complaints(ReportBrowserTest):
                 self.assertIn(defect, found)
 
     def test_the_tab_key_reaches_all_and_shows_where_it_is(self):
-        for name, words in REPORTS.items():
+        for name, words in CLOSELY.items():
             with self.subTest(report=name):
                 self.opened(words)
                 self.assertEqual(page_checks.tab_complaints(self.browser), [])
 
     def test_a_screen_reader_finds_names_and_roles(self):
-        for name, words in REPORTS.items():
+        for name, words in CLOSELY.items():
             with self.subTest(report=name):
                 self.opened(words)
                 self.assertEqual(page_checks.tree_complaints(self.browser), [])
