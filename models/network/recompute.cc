@@ -81,13 +81,14 @@ Recomputation::Recomputation(const NetworkWork& network, const Recompute& recomp
   if (recompute.kind == RecomputeKind::per_op) keep_outputs(network);
 }
 
-// Products are counted in the order of the network, from each block on anew.
+// Products are counted in the order of the network, from each block on anew. The network may be a part of another one, whose
+// layers the inputs of a layer count: what attention reads is the product in front of it.
 void Recomputation::keep_outputs(const NetworkWork& network) {
   std::vector<const LayerWork*> reader(layers_.size());  // the attention that reads it
-  for (const LayerWork& layer : network.layers)
-    if (is_attention(layer))
-      for (const int input : layer.inputs)
-        if (input >= 0) reader[to_size(input)] = &layer;
+  for (std::size_t i = 0, last = layers_.size(); i < layers_.size(); ++i) {
+    if (is_product(network.layers[i])) last = i;
+    if (is_attention(network.layers[i]) && last < layers_.size()) reader[last] = &network.layers[i];
+  }
   std::string_view block;
   int products = 0;
   for (std::size_t i = 0; i < layers_.size(); ++i) {

@@ -57,7 +57,9 @@ struct Base {
 };
 
 // What is searched of recomputation.
-constexpr std::array recomputes = {models::Recompute::none, models::Recompute::full};
+constexpr std::array recomputes = {models::Recompute::none,
+                                   models::Recompute{models::RecomputeKind::per_op},
+                                   models::Recompute::full};
 
 class Search {
  public:

@@ -67,6 +67,27 @@ TEST(Recomputation, OfLlamaComputesAgainWhatItDropped) {
   EXPECT_NEAR(again(llama, per_op), 2 * h * (h_kv + h + f) / (products + attention), 0.02);
 }
 
+// A stage has some of the blocks, and its layers count their inputs in the whole network.
+TEST(Recomputation, OfAStageIsThatOfItsBlocks) {
+  for (const char* model : {"llama-3-8b", "gpt2-small", "deepseek-v3"}) {
+    const NetworkWork whole = work(zoo_network(model));
+    for (const Recompute& recompute : {selective, per_op, Recompute::full}) {
+      const Recomputation expected(whole, recompute);
+      const std::size_t first = whole.layers.size() / 2;
+      std::size_t begin = first;  // of the next block
+      while (block_of(whole.layers[begin].name) == block_of(whole.layers[first].name)) ++begin;
+      NetworkWork stage = whole;
+      stage.layers.erase(stage.layers.begin(),
+                         stage.layers.begin() + static_cast<std::ptrdiff_t>(begin));
+      const Recomputation found(stage, recompute);
+      for (std::size_t i = 0; i < stage.layers.size(); ++i) {
+        EXPECT_EQ(found.kept(i), expected.kept(begin + i)) << model << " " << stage.layers[i].name;
+        EXPECT_EQ(found.again(i), expected.again(begin + i)) << model << " " << i;
+      }
+    }
+  }
+}
+
 // Korthikanti 2022, 5: of s b h (34 + 5 a s / h) bytes, 34 are left. A mask is a whole element here, 6 a s / h with it.
 TEST(Recomputation, SelectiveDropsTheScoresOfAttentionThatIsNotFused) {
   const NetworkWork bert = work(zoo_network("bert-large"));
