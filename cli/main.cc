@@ -7,6 +7,8 @@
 // death by a signal has a line, too.
 #include <malloc.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <exception>
@@ -155,8 +157,8 @@ int own_rank(int argc, char** argv) {
 
 // Lets the heap keep what is freed, in place of giving it back to the kernel. A prediction builds a DAG of some
 // megabytes for each of its samples, and the page faults of fresh memory take longer than the prediction itself
-// (GPT of 530 billion over 35 stages and 280 micro-batches: 0.9 s, and 0.3 s with it). It is not for a training run, whose
-// resident memory is what was predicted of it.
+// (GPT of 530 billion over 35 stages and 280 micro-batches: 0.9 s, and 0.3 s with it). It is not for commands that
+// measure: what a job takes has the page faults and the resident memory of a process of its own.
 void keep_freed_memory() {
   constexpr int mib = 1 << 20;
   mallopt(M_MMAP_THRESHOLD, 32 * mib);  // the most that glibc takes
@@ -169,8 +171,10 @@ void keep_freed_memory() {
 int main(int argc, char** argv) {
   paceline::cli::open_closed_streams();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that grows past `ulimit -f` is an error of write()
-  const bool trains = argc >= 2 && std::string_view(argv[1]) == "train";
-  if (!trains) keep_freed_memory();
+  const std::string_view command = argc >= 2 ? argv[1] : "";
+  const bool trains = command == "train";
+  constexpr std::array<std::string_view, 4> measuring = {"train", "replay", "calibrate", "check"};
+  if (std::ranges::find(measuring, command) == measuring.end()) keep_freed_memory();
   const int rank = trains ? own_rank(argc, argv) : -1;
   if (rank < 0) return run_command(argc, argv);
   try {

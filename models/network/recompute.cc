@@ -81,8 +81,8 @@ Recomputation::Recomputation(const NetworkWork& network, const Recompute& recomp
   if (recompute.kind == RecomputeKind::per_op) keep_outputs(network);
 }
 
-// Products are counted in the order of the network, from each block on anew. The network may be a part of another one, whose
-// layers the inputs of a layer count: what attention reads is the product in front of it.
+// Counts products in the order of the network, anew in each block. The network may be a part of another one, and inputs of
+// layers are places in the whole one: attention is taken to read the product in front of it.
 void Recomputation::keep_outputs(const NetworkWork& network) {
   std::vector<const LayerWork*> reader(layers_.size());  // the attention that reads it
   for (std::size_t i = 0, last = layers_.size(); i < layers_.size(); ++i) {

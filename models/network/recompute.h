@@ -13,11 +13,11 @@ namespace paceline::models {
 
 enum class RecomputeKind {
   none,
-  // What attention keeps beside its inputs and its output: scores, softmax and mask (Korthikanti 2022, arXiv
-  // 2205.05198, 5; Megatron-LM's selective recomputation). Fused attention keeps none of it, so that nothing changes.
+  // Attention keeps its inputs and its output, and computes scores, softmax and mask again (Korthikanti 2022, arXiv
+  // 2205.05198, 5; Megatron-LM's selective recomputation). Fused attention keeps none of these, so that nothing changes.
   selective,
-  // All of a block but what takes longest to compute: its input, the outputs of attention, and those of the first, the
-  // third, ... of its matrix products, where queries, keys and values are three (torchtitan's selective "op").
+  // A block keeps its input, the outputs of attention, and those of its first, third, ... matrix product, and computes
+  // the rest again. Queries, keys and values are three products (torchtitan's selective "op").
   per_op,
   // A block (block_of() in work.h) keeps its input, and its backward pass begins with its forward pass
   // (Chen 2016, arXiv 1604.06174): PyTorch's checkpoint of each block, Megatron-LM's full recomputation.
@@ -26,8 +26,7 @@ enum class RecomputeKind {
 
 struct Recompute {
   RecomputeKind kind = RecomputeKind::none;
-  int every =
-      1;  // of `full`: the first of so many blocks is computed anew, and the others keep all
+  int every = 1;  // `full` computes the first of this many blocks again; the others keep all
 
   auto operator<=>(const Recompute&) const = default;
 
@@ -39,12 +38,12 @@ inline constexpr Recompute Recompute::full{RecomputeKind::full};
 
 // "none", "selective", "per-op", "full", "full:2".
 [[nodiscard]] std::string name(const Recompute& recompute);
-// What is computed again: "the activations of each block"; nothing for none.
+// Says in words what is computed again: "the activations of each block". The text of `none` is empty.
 [[nodiscard]] std::string description(const Recompute& recompute);
 // Throws InputError.
 [[nodiscard]] Recompute recompute_from_name(std::string_view text);
 
-// What a network's layers keep, and compute again.
+// Says of each layer of a network what it keeps and what it computes again.
 class Recomputation {
  public:
   // The network outlives this.

@@ -63,7 +63,7 @@ void check(const models::Plan& plan, std::span<const ParameterPlace> parameters,
     throw InputError("the plan leaves gradients out", "make the plan for this network");
 }
 
-// How the ranks of a sharded plan sum a bucket, and how they gather one.
+// The ranks of a sharded plan sum a bucket by the first, and gather one by the second.
 models::PlannedSchedule sum_in_groups(int ranks, int shards) {
   return {"reduce-scatter",
           {.ranks = ranks, .group_size = shards},
@@ -266,7 +266,7 @@ struct GradientExchange::State {
   bool travels = false;
   bool in_place = false;
   bool is_sharded = false;
-  int shards = 1;                 // parts that all is split into, by groups of as many neighbours
+  int shards = 1;                 // into which groups of as many neighbours split everything
   bool bounds_gradients = false;  // to two buckets at a time
   Recorder* recorder = nullptr;
   std::vector<BucketPlace> buckets;

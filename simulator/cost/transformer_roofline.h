@@ -5,8 +5,8 @@
 //                    over its logarithm through `small_share` at 512, `middle_share` at 2,048 and 1; in FP8 at
 //                    `fp8` times that rate from 4,096 on, at 0.15 of that gain up to 1,024, and on a line over the
 //                    logarithm between them. Each operand that is no weight is then cast, which reads it and writes
-//                    two copies, for both orders of a product. Few tokens take `wave_share` times as long, but for
-//                    the gradients of weights, whose outputs are no tokens
+//                    two copies, for both orders of a product. A product of few tokens takes `wave_share` times as
+//                    long. Gradients of weights do not, because their outputs are features
 //   experts          the same, and the time of their memory traffic comes on top of it, because a few tokens of
 //                    each expert hide none of it; by expert_load (expert_load.h) longer where ranks have
 //                    different experts
@@ -62,9 +62,9 @@ struct LayerRooflines {
 [[nodiscard]] bool is_by_kernels(const models::NetworkWork& network, const models::Device& device,
                                  models::Precision precision);
 
-// How many times as long a product of `tokens` x `features` outputs takes as one of 8,192 tokens, because its tiles fill
-// the last wave of them less: ceil(tiles / multiprocessors) waves, of the best tile of 256 x 128, 128 x 256, 128 x 128 (at
-// 0.9 of the rate), 128 x 64 (0.72) and 64 x 64 (0.5).
+// Returns the time of an output of a product of `tokens` x `features` over that with 8,192 tokens. Multiprocessors compute
+// one tile each at a time, so that a product takes ceil(tiles / multiprocessors) waves, the last of which is not full. The
+// tile is the best of 256 x 128, 128 x 256, 128 x 128 (at 0.9 of the rate), 128 x 64 (0.72) and 64 x 64 (0.5).
 [[nodiscard]] double wave_share(double tokens, double features, int multiprocessors);
 
 // The network's samples have its sequence, and a rank computes `batch` of them at a time. `peak` is the device's dense

@@ -107,7 +107,7 @@ class Notes {
   std::vector<std::string> notes_;
 };
 
-// What Megatron Core cannot say of recomputation.
+// Notes the recomputation that Megatron Core has no setting for.
 void note_recomputation(const Settings& of, Notes& notes) {
   if (of.recomputes() == RecomputeKind::per_op)
     notes.add("per-op recomputation: Megatron Core names modules, by recompute_modules");

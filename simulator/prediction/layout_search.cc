@@ -56,7 +56,7 @@ struct Base {
   Seconds least = {};
 };
 
-// What is searched of recomputation.
+// The search tries these.
 constexpr std::array recomputes = {models::Recompute::none,
                                    models::Recompute{models::RecomputeKind::per_op},
                                    models::Recompute::full};

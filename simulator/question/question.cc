@@ -61,7 +61,7 @@ GlobalBatch parse_global_batch(std::string_view text) {
 
 Question with_batches(Question question, int ranks) {
   if (question.global_batch) {
-    // The samples of a job that was loaded are known.
+    // Loading a job has made samples of its tokens.
     question.accumulate = accumulated(question.global_batch->samples(0), question, ranks);
   }
   question.global_batch.reset();

@@ -59,12 +59,12 @@ struct AskedStrategies {
   [[nodiscard]] bool are_chosen_here() const { return !all && named.empty(); }
 };
 
-// What all ranks compute in an iteration.
+// The samples or tokens that all ranks compute in an iteration.
 struct GlobalBatch {
   std::int64_t count = 1;
   bool is_of_tokens = false;  // else of samples
 
-  // Throws InputError where these tokens are no whole samples of so many, or where a sample (0) has none.
+  // Throws InputError where the tokens are no whole number of samples, or where a sample has none (0).
   [[nodiscard]] std::int64_t samples(std::int64_t tokens_of_sample) const;
   bool operator==(const GlobalBatch&) const = default;
 };

@@ -101,7 +101,7 @@ TEST(Recomputation, SelectiveDropsTheScoresOfAttentionThatIsNotFused) {
   EXPECT_EQ(again(llama, selective), 0);
 }
 
-// What keeps less computes more, for every transformer of the zoo.
+// Every transformer of the zoo keeps less and computes more.
 TEST(Recomputation, TakesTimeInPlaceOfMemory) {
   int transformers = 0;
   for (const ZooEntry& entry : zoo()) {
