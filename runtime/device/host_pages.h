@@ -10,7 +10,7 @@ namespace paceline::runtime {
 void use_small_pages(const ArrayView& array);
 
 // Gives the whole pages of a range of an array of ordinary host memory back to the system, and keeps a part of the range.
-// What was given back reads as zeros until it is written again, or as it was. Each page that is needed again takes a
+// Memory that was given back reads as zeros until it is written again, or as it was. Each page that is needed again takes a
 // fault.
 void give_back_all_but(const models::Elements& kept, const models::Elements& range,
                        const ArrayView& array);

@@ -35,7 +35,7 @@ constexpr Recompute selective{RecomputeKind::selective};
 constexpr Recompute per_op{RecomputeKind::per_op};
 constexpr Recompute every_second{RecomputeKind::full, 2};
 
-// By hand, of a token and block: h 4096, 32 heads, 8 of keys and values (h_kv 1024), f 14336.
+// The bytes of a token in a block are counted by hand, for 32 heads, of which 8 have keys and values.
 TEST(Recomputation, OfLlamaKeepsWhatTheFormulasSay) {
   const NetworkWork llama = work(zoo_network("llama-3-8b"));
   constexpr double h = 4096;
