@@ -199,11 +199,14 @@ void print_title(const TrainingJob& job, std::string_view transport) {
   const std::string each = job.device.is_cuda ? job.computed_on
                                               : fmt::format("{} thread{} each", job.threads,
                                                             job.threads == 1 ? "" : "s");
+  const int tensor = job.plan.layout.tensor;
+  const std::string group =
+      tensor == 1 ? "rank" : fmt::format("{} ranks that share tensors", tensor);
   print_lines(
-      "{} on {}: {} rank{} ({}), {}, batch {} per rank, {}, recipe {}, {} epochs\n"
+      "{} on {}: {} rank{} ({}), {}, batch {} per {}, {}, recipe {}, {} epochs\n"
       "{}: {} bucket{}, {} on the wire, {}; all figures are measured\n\n",
-      job.network.name(), job.dataset->name(), job.plan.ranks, job.plan.ranks == 1 ? "" : "s",
-      transport, each, job.recipe.batch_per_rank, computed_in(job), job.recipe.name,
+      job.network.name(), job.dataset->name(), job.plan.all_ranks(), job.plan.all_ranks() == 1 ? "" : "s",
+      transport, each, job.recipe.batch_per_rank, group, computed_in(job), job.recipe.name,
       job.recipe.epochs, job.plan.strategy, job.plan.buckets.size(),
       job.plan.buckets.size() == 1 ? "" : "s", name(job.plan.wire), name(job.plan.overlap));
   flush_output();
@@ -241,7 +244,7 @@ void write_timeline(const job::TrainingOptions& options, const TrainingJob& job,
   const int rank = endpoint.channel.rank();
   const std::string title =
       fmt::format("{} on {}, rank 0 of {}, batch {}, {}, {} on the wire", job.network.name(),
-                  job.dataset->name(), job.plan.ranks, job.recipe.batch_per_rank, job.plan.strategy,
+                  job.dataset->name(), job.plan.all_ranks(), job.recipe.batch_per_rank, job.plan.strategy,
                   name(job.plan.wire));
   models::TracedTimeline traced{models::traced_job(models::work(job.network), job.plan),
                                 recorder.timeline(title, rank)};
@@ -268,7 +271,7 @@ runtime::StopReason run_rank(const job::TrainingOptions& options, TrainingJob& j
   const int rank = endpoint.channel.rank();
   const std::unique_ptr<runtime::Backend> backend = make_backend(job, rank_on_node);
   const std::unique_ptr<runtime::CollectiveExecutor> executor = backend->make_executor(
-      endpoint, {.streams = job.plan.streams, .patience = job::parse_patience(options.patience)});
+      endpoint, {.streams = job.plan.all_streams(), .patience = job::parse_patience(options.patience)});
   const std::string_view transport = executor->traits().name;
   std::optional<TrainingReport> report;
   if (rank == 0) {
@@ -309,7 +312,7 @@ void run_threads(const job::TrainingOptions& options, int ranks) {
   const Seconds patience = job::parse_patience(options.patience);
   runtime::StopReason stopped = runtime::StopReason::none;
   remember_stop_signals();
-  runtime::run_as_threads(ranks, job.plan.streams, patience,
+  runtime::run_as_threads(ranks, job.plan.all_streams(), patience,
                           [&](const runtime::Endpoint& endpoint) {
                             const runtime::StopReason reason =
                                 run_rank(options, job, endpoint, endpoint.channel.rank());
@@ -339,7 +342,7 @@ void run_meeting(const job::TrainingOptions& options, const job::MeetingRank& ow
     runtime::TcpJob met(own.place, identity, own.rank, own.ranks, patience);
     const runtime::PlaceOnNode place = met.place_on_node();
     share_node(options, job, {.ranks = own.ranks, .ranks_here = place.ranks});
-    met.open_streams(job.plan.streams);
+    met.open_streams(job.plan.all_streams());
     remember_stop_signals();
     stopped = run_rank(options, job, met.endpoint(), place.rank);
   }
@@ -357,7 +360,7 @@ void run(const job::TrainingOptions& options) {
     const Seconds patience = job::parse_patience(options.patience);
     runtime::StopReason stopped = runtime::StopReason::none;
     {
-      runtime::MpiJob mpi(job.plan.streams, patience);
+      runtime::MpiJob mpi(job.plan.all_streams(), patience);
       remember_stop_signals();
       stopped = run_rank(options, job, mpi.endpoint(), launched->rank_on_node);
     }

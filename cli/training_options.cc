@@ -55,6 +55,10 @@ void add_plan_options(Command& command, simulator::Question& travel) {
   add_field(command, travel, "rings");
   add_field(command, travel, "servers").value("S (1)");
   add_fields(command, travel, {"streams", "plan"});
+  add_field(command, travel, "tensor")
+      .explained(
+          "Neighbouring ranks that share the layers of a transformer out (tensor parallelism) and "
+          "compute the same samples, on CPUs; --batch is then that of such a group");
   add_field(command, travel, "overlap")
       .explained("When buckets travel, and what an update uses")
       .value("wait-free|none|double-buffered");

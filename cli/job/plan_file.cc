@@ -16,8 +16,13 @@ void refuse_beside_plan(const std::vector<std::string>& given) {
 }
 
 void refuse_of_other_system(const models::Plan& plan, const char* source) {
-  const bool is_sharded =
-      plan.uses<models::ShardUse>() != nullptr && plan.layout == models::Layout{};
+  if (plan.layout != models::Layout{})
+    throw InputError({source},
+                     fmt::format("its layout ({}) can be predicted, not run",
+                                 described(plan.layout, plan.all_ranks())),
+                     "make a plan of data parallelism, or for train with --tensor and "
+                     "--no-sequence-parallel");
+  const bool is_sharded = plan.uses<models::ShardUse>() != nullptr;
   if ((is_sharded || !plan.is_of_other_system()) && models::strategy(plan.strategy).is_runnable())
     return;
   throw InputError({source},

@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "cli/job/files.h"
 #include "cli/job/job.h"
 #include "cli/job/option_values.h"
@@ -12,6 +14,7 @@
 #include "models/base/parse_units.h"
 #include "models/base/to_size.h"
 #include "models/collective/catalogue.h"
+#include "models/layout/tensor_part.h"
 #include "models/plan/strategy.h"
 #include "runtime/network/batch.h"
 #include "simulator/planner/threshold_fields.h"
@@ -32,7 +35,9 @@ models::Plan load_planned(const TrainingOptions& options, const models::Network&
   const std::string& file = options.travel.plan;
   models::PlanDocument document = read_plan(file);
   check_plan(document, file, models::work(network), ranks);
-  refuse_of_other_system(document.plan, file.c_str());
+  models::Plan of_data = document.plan;
+  if (of_data.layout.is_data_and_tensor()) of_data.layout = {};
+  refuse_of_other_system(of_data, file.c_str());
   return std::move(document.plan);
 }
 
@@ -41,6 +46,16 @@ const models::Strategy& strategy_of(const simulator::AskedStrategies& asked) {
   if (asked.all || asked.named.size() > 1)
     throw InputError({"--strategy"}, "several strategies", "a training run has one");
   return asked.are_named() ? *asked.named.front() : models::strategy(default_strategy);
+}
+
+// The mesh that --tensor asks for.
+models::Layout layout_of(const simulator::Question& travel, int ranks) {
+  models::Layout layout;
+  if (travel.layout.tensor == 1) return layout;
+  layout.tensor = travel.layout.tensor;
+  layout.sequence_parallel = false;
+  check_layout(layout, ranks, 1);
+  return layout;
 }
 
 }  // namespace
@@ -171,19 +186,26 @@ models::Plan load_plan(const TrainingOptions& options, const models::Network& ne
       strategy.fusion == models::Fusion::by_default ? default_theta : Bytes{0});
   thresholds.hybrid =
       asked.hybrid.value_or(strategy.hybrid() == nullptr ? Bytes{0} : strategy.hybrid()->threshold);
+  const models::Layout layout = layout_of(travel, ranks);
+  const int replicas = ranks / layout.tensor;
+  const int replicas_of_node = std::max(1, ranks_per_node / layout.tensor);
   thresholds.group_size =
-      asked.group_size.value_or(ranks % ranks_per_node == 0 ? ranks_per_node : 1);
+      asked.group_size.value_or(replicas % replicas_of_node == 0 ? replicas_of_node : 1);
   thresholds.segments = asked.segments.value_or(thresholds.segments);
   thresholds.rings = asked.rings.value_or(thresholds.rings);
   thresholds.servers = asked.servers.value_or(thresholds.servers);
   thresholds.streams = asked.streams.value_or(thresholds.streams);
   thresholds.reshard = asked.reshard.value_or(thresholds.reshard);
-  const models::NetworkWork work = models::work(network);
+  // A part of the network is not known to be trainable yet.
+  const models::Network& computed =
+      layout.tensor == 1 ? network : models::tensor_part(network, layout.tensor, 0).network;
+  const models::NetworkWork work = models::work(computed);
   const std::vector<models::Gradient>& gradients = work.gradients;
   if (strategy.other && !asked.fusion)
     models::take_buckets_of_ddp(*strategy.other, wire, work.parameters(), thresholds);
   models::Plan plan = parsing_option(
-      "--strategy", [&] { return make_plan(strategy, gradients, ranks, wire, thresholds); });
+      "--strategy", [&] { return make_plan(strategy, gradients, replicas, wire, thresholds); });
+  plan.layout = layout;
   plan.overlap = travel.overlap.value_or(plan.overlap);
   return plan;
 }

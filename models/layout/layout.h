@@ -55,6 +55,12 @@ struct Layout {
   // The ranks that work on one sample at a time.
   [[nodiscard]] int ranks_of_sample() const { return ranks_of_copy() * context; }
   [[nodiscard]] bool is_data_parallel() const { return ranks_of_sample() == 1; }
+  // Whether ranks are those with the same weights, and neighbours that share tensors without sequence parallelism, and
+  // no others: what our runtime runs.
+  [[nodiscard]] bool is_data_and_tensor() const {
+    return *this == Layout{} ||
+           (tensor > 1 && *this == Layout{.tensor = tensor, .sequence_parallel = false});
+  }
   // The number of neighbours that experts are shared out to, and how many of them one data-parallel group has.
   [[nodiscard]] int expert_ranks() const { return expert > tensor ? expert : tensor; }
   [[nodiscard]] int expert_parts() const { return expert_ranks() / tensor; }

@@ -4,84 +4,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <string_view>
 
 #include "models/base/error.h"
 #include "models/base/to_size.h"
-#include "models/layout/tensor_placement.h"
+#include "models/layout/layer_placement.h"
 
 namespace paceline::models {
 namespace {
 
-// This is an activation's placement on the tensor axis.
-struct Activation {
-  TensorPlacement placement = TensorPlacement::replicated;
-  bool by_features = false;  // where it is split
-
-  [[nodiscard]] bool is_split() const { return placement == TensorPlacement::split; }
-  bool operator==(const Activation&) const = default;
-};
-constexpr Activation replicated{};
-constexpr Activation partial{TensorPlacement::partial, false};
-constexpr Activation by_features{TensorPlacement::split, true};
-constexpr Activation by_elements{TensorPlacement::split, false};
-
-// How a layer's weights are split.
-enum class Weights { on_all, by_outputs, by_inputs, by_entries };
-
-struct LayerPlacement {
-  Activation takes;
-  Activation leaves;
-  Weights weights = Weights::on_all;
-};
-
-template <std::size_t n>
-bool is_among(std::string_view kind, const std::array<std::string_view, n>& kinds) {
-  return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
-}
-
-// Kinds that treat each feature, or each head, by itself.
-constexpr std::array<std::string_view, 6> by_feature = {"attention", "gelu",     "silu",
-                                                        "tanh",      "multiply", "dropout"};
-constexpr std::array<std::string_view, 10> by_element = {
-    "layer_norm",    "add",           "dropout",          "select_tokens",
-    "first_token",   "mean_token",    "stochastic_depth", "route_tokens",
-    "expert_linear", "combine_tokens"};
-
-// The table of rank_work.h: what a layer makes of an input that is placed so.
-LayerPlacement placement_of(const LayerWork& layer, Activation in, Activation between) {
-  const std::string_view kind = layer.kind;
-  if (kind == "embedding")
-    // The rows of positions and segments are few, and each rank has them.
-    return layer.reads_tokens ? LayerPlacement{replicated, partial, Weights::by_entries}
-                              : LayerPlacement{replicated, between, Weights::on_all};
-  if (kind == "linear" || kind == "tied_linear" || kind == "fully_connected")
-    return in == by_features ? LayerPlacement{by_features, partial, Weights::by_inputs}
-                             : LayerPlacement{replicated, by_features, Weights::by_outputs};
-  if (kind == "softmax_cross_entropy") {
-    const Activation takes = in == by_features ? by_features : between;
-    return {takes, takes};
-  }
-  if (in == by_features && is_among(kind, by_feature)) return {by_features, by_features};
-  if (is_among(kind, by_element) || is_among(kind, by_feature)) return {between, between};
-  throw InputError({"--tensor"}, fmt::format("layer '{}' ({}) cannot be split", layer.name, kind),
-                   "give a language model as --model, or leave it out");
-}
-
 std::int64_t share(std::int64_t count, std::int64_t parts) {
   return (count + parts - 1) / parts;
-}
-
-// The dual of a placement: that of the gradient which a layer leaves at what it took so.
-Activation gradient_left(const LayerPlacement& reader) {
-  const bool is_summed = reader.takes == replicated && reader.weights == Weights::by_outputs;
-  return is_summed ? partial : reader.takes;
-}
-// And that in which it takes the gradient of what it left so.
-Activation gradient_taken(const LayerPlacement& writer) {
-  return writer.leaves == partial ? replicated : writer.leaves;
 }
 
 std::optional<Collective> change(Activation from, Activation to) {
@@ -124,7 +57,8 @@ class Splitter {
 
   void split_tensors() {
     check_heads();
-    place();
+    check_experts();
+    places_ = layer_placements(whole_, between_);
     for (std::size_t i = 0; i < whole_.layers.size(); ++i) take_share(i);
     for (std::size_t i = 0; i < whole_.layers.size(); ++i) add_exchange(i);
   }
@@ -148,51 +82,25 @@ class Splitter {
                        "give a language model as --model, or leave it out");
   }
 
-  void place() {
-    const std::vector<bool> narrow = are_narrow();
-    for (std::size_t i = 0; i < whole_.layers.size(); ++i) {
-      const LayerWork& layer = whole_.layers[i];
-      Activation in = replicated;
-      for (const int input : layer.inputs)
-        if (input != network_input && in != by_features) in = places_[to_size(input)].leaves;
+  void check_experts() const {
+    for (const LayerWork& layer : whole_.layers)
       if (layer.experts > 0 && !layout_.sequence_parallel)
         throw InputError({"--no-sequence-parallel"},
                          fmt::format("the tokens of experts in layer '{}' are split over the ranks "
                                      "of --tensor",
                                      layer.name),
                          "leave it out");
-      places_.push_back(narrow[i] ? LayerPlacement{between_, between_}
-                                  : placement_of(layer, in, between_));
-    }
-  }
-
-  // The linear layers that a norm reads, or whose features all heads' keys share.
-  [[nodiscard]] std::vector<bool> are_narrow() const {
-    std::vector<bool> narrow(whole_.layers.size(), false);
-    for (const LayerWork& reader : whole_.layers) {
-      if (reader.inputs.empty() || reader.inputs.back() == network_input) continue;
-      const auto input = to_size(reader.inputs.back());
-      const bool is_linear = whole_.layers[input].kind == "linear";
-      if (is_linear && (reader.kind == "layer_norm" || reader.shares_last_input))
-        narrow[input] = true;
-    }
-    return narrow;
   }
 
   // The features of a linear layer's output that a rank computes. Where there are fewer heads of keys and values
   // than ranks, several ranks compute the same ones.
   std::int64_t outputs_of_rank(std::size_t layer, std::int64_t outputs) const {
     const std::int64_t t = layout_.tensor;
-    for (std::size_t reader = layer + 1; reader < whole_.layers.size(); ++reader) {
-      const LayerWork& attention = whole_.layers[reader];
-      if (attention.heads == 0 || attention.inputs.size() != 1 ||
-          attention.inputs.front() != static_cast<int>(layer))
-        continue;
-      const std::int64_t all = attention.heads + 2 * attention.key_value_heads;
-      const std::int64_t own = attention.heads / t + 2 * share(attention.key_value_heads, t);
-      return outputs / all * own;
-    }
-    return share(outputs, t);
+    const LayerWork* const attention = attention_of_joint_heads(whole_, layer);
+    if (attention == nullptr) return share(outputs, t);
+    const std::int64_t all = attention->heads + 2 * attention->key_value_heads;
+    const std::int64_t own = attention->heads / t + 2 * share(attention->key_value_heads, t);
+    return outputs / all * own;
   }
 
   void take_share(std::size_t index) {
@@ -201,22 +109,22 @@ class Splitter {
     LayerWork& layer = rank_.network.layers[index];
     const std::int64_t in = place.takes.is_split() ? t : 1;
     const std::int64_t out = place.leaves.is_split() ? t : 1;
-    const bool has_products = place.weights != Weights::on_all && layer.forward_flops > 0;
+    const bool has_products = place.weights != WeightSplit::on_all && layer.forward_flops > 0;
     if (place.leaves == by_features)
-      layer.output.channels = place.weights == Weights::by_outputs
+      layer.output.channels = place.weights == WeightSplit::by_outputs
                                   ? outputs_of_rank(index, layer.output.channels)
                                   : share(layer.output.channels, t);
     else if (place.leaves == by_elements)
       layer.output.height = share(layer.output.height, t);
     for (ParameterTensor& tensor : layer.parameters) {
-      if (place.weights == Weights::on_all) continue;
+      if (place.weights == WeightSplit::on_all) continue;
       std::size_t side = 0;
-      if (place.weights == Weights::by_inputs)
+      if (place.weights == WeightSplit::by_inputs)
         side = tensor.shape.size() > 1 ? 1 : tensor.shape.size();
       if (side == tensor.shape.size()) continue;  // a bias of what is summed is on each rank
       const std::int64_t before = tensor.shape[side];
-      tensor.shape[side] =
-          place.weights == Weights::by_outputs ? outputs_of_rank(index, before) : share(before, t);
+      tensor.shape[side] = place.weights == WeightSplit::by_outputs ? outputs_of_rank(index, before)
+                                                                    : share(before, t);
       tensor.elements = tensor.elements / before * tensor.shape[side];
     }
     layer.tied_elements = share(layer.tied_elements, t);
@@ -270,10 +178,11 @@ class Splitter {
         exchange.forward = change(place.leaves, reader.takes);
         exchange.backward = change(gradient_left(reader), gradient_taken(place));
         exchange.again =
-            exchange.forward == Collective::all_gather && reader.weights == Weights::by_outputs;
+            exchange.forward == Collective::all_gather && reader.weights == WeightSplit::by_outputs;
         exchanges.push_back(exchange);
       }
-      if (reader.weights != Weights::on_all) exchanges[at].readers.push_back(static_cast<int>(r));
+      if (reader.weights != WeightSplit::on_all)
+        exchanges[at].readers.push_back(static_cast<int>(r));
     }
     std::erase_if(exchanges, [](const Exchange& e) { return !e.forward && !e.backward; });
   }

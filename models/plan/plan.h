@@ -82,6 +82,8 @@ struct Plan {
     return schedules.empty() ? nullptr : std::get_if<T>(&schedules.front().way);
   }
 
+  // The streams on which collectives travel: those of the buckets, and one for what neighbours share out.
+  [[nodiscard]] int all_streams() const { return streams + (layout.tensor > 1 ? 1 : 0); }
   // The ranks of the mesh.
   [[nodiscard]] int all_ranks() const { return ranks * layout.ranks_of_copy(); }
   // Bytes of a bucket on the wire.

@@ -10,18 +10,21 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <functional>
+#include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "models/base/error.h"
 #include "models/base/to_size.h"
-#include "models/collective/algorithms.h"
 #include "runtime/collective/executor.h"
 #include "runtime/device/cpu_device.h"
 #include "runtime/device/polling.h"
 #include "runtime/device/spare_memory.h"
+#include "runtime/exchange/bucket_collectives.h"
 
 namespace paceline::runtime {
 namespace {
@@ -37,42 +40,6 @@ constexpr std::chrono::microseconds longest_nap{200};
 
 Seconds seconds(Clock::duration duration) {
   return Seconds{std::chrono::duration<double>(duration).count()};
-}
-
-void check(const models::Plan& plan, std::span<const ParameterPlace> parameters, int ranks) {
-  if (plan.ranks != ranks)
-    throw InputError(fmt::format("a plan for {} ranks, and {} ranks", plan.ranks, ranks),
-                     "make the plan for the ranks that run it");
-  if (plan.overlap == models::Overlap::priority)
-    throw InputError("overlap priority cannot be run, only predicted",
-                     "choose wait-free, double-buffered or none");
-  const auto* const use = plan.uses<models::ShardUse>();
-  if (use != nullptr && ranks % use->shards != 0)
-    throw InputError(fmt::format("{} shards for {} ranks", use->shards, ranks),
-                     "make the plan for the ranks that run it");
-  std::size_t next = 0;
-  for (const models::Bucket& bucket : plan.buckets) {
-    std::int64_t elements = 0;
-    for (int i = 0; i < bucket.gradient_count && next < parameters.size(); ++i)
-      elements += parameters[next++].elements;
-    if (elements != bucket.elements)
-      throw InputError("the plan's buckets are not of this network's gradients",
-                       "make the plan for this network");
-  }
-  if (next != parameters.size())
-    throw InputError("the plan leaves gradients out", "make the plan for this network");
-}
-
-// The ranks of a sharded plan sum a bucket by the first, and gather one by the second.
-models::PlannedSchedule sum_in_groups(int ranks, int shards) {
-  return {"reduce-scatter",
-          {.ranks = ranks, .group_size = shards},
-          models::grouped_reduce_scatter(ranks, shards)};
-}
-models::PlannedSchedule gather_in_groups(int ranks, int shards) {
-  return {"all-gather",
-          {.ranks = ranks, .group_size = shards},
-          models::grouped_all_gather(ranks, shards)};
 }
 
 // The gradients of one iteration that is under way.
@@ -130,7 +97,11 @@ struct GradientExchange::State {
         device(d),
         wire(plan.wire),
         waits_for_all(plan.overlap == models::Overlap::none),
-        travels(e.traits().ranks > 1),
+        tensor(plan.layout.tensor),
+        ranks(plan.ranks),
+        rank(e.traits().rank / tensor),
+        tensor_stream(std::max(1, plan.streams)),
+        travels(ranks > 1),
         in_place(wire == NumberType::fp32 && e.traits().takes.contains(d.fastest())),
         is_sharded(plan.uses<models::ShardUse>() != nullptr),
         shards(is_sharded ? plan.uses<models::ShardUse>()->shards : 1),
@@ -146,6 +117,7 @@ struct GradientExchange::State {
         d.fastest() != MemoryKind::host)
       throw InputError(fmt::format("{} runs on CPUs only yet", plan.strategy),
                        "choose zero1, or leave --device out");
+    if (tensor > 1) neighbours_sum = neighbour_sum(plan);
     const auto count = to_size(std::max(1, plan.streams));
     for (std::size_t i = 0; i < count; ++i) streams.push_back(device.make_stream());
     stream_free.resize(count);
@@ -172,19 +144,16 @@ struct GradientExchange::State {
       next += to_size(bucket.gradient_count);
       const int stream = static_cast<int>(i % streams.size());
       const models::Elements all{offset, bucket.elements};
-      const int ranks = executor.traits().ranks;
-      const models::PlannedSchedule sum =
-          is_sharded ? sum_in_groups(ranks, shards) : plan.schedules[to_size(bucket.schedule)];
-      buckets.push_back(
-          {.offset = offset,
-           .elements = bucket.elements,
-           .last_parameter = static_cast<int>(next) - 1,
-           .stream = stream,
-           .collective = executor.prepare(sum, bucket.elements, plan.wire, stream),
-           .own = is_sharded ? models::part(all, executor.traits().rank % shards, shards) : all});
+      buckets.push_back({.offset = offset,
+                         .elements = bucket.elements,
+                         .last_parameter = static_cast<int>(next) - 1,
+                         .stream = stream,
+                         .collective = executor.prepare(bucket_sum(plan, bucket), bucket.elements,
+                                                        plan.wire, stream),
+                         .own = is_sharded ? models::part(all, rank % shards, shards) : all});
       if (is_sharded)
-        buckets.back().gather = executor.prepare(gather_in_groups(ranks, shards), bucket.elements,
-                                                 NumberType::fp32, stream);
+        buckets.back().gather =
+            executor.prepare(bucket_gather(plan), bucket.elements, NumberType::fp32, stream);
       elements += bucket.elements;
     }
   }
@@ -247,6 +216,10 @@ struct GradientExchange::State {
   bool lands(InFlight& bucket);
   bool start_ready();
   bool land_done();
+  // Starts the sum that neighbours wait for, and says that it is there.
+  bool start_sum();
+  bool land_sum();
+  [[nodiscard]] Collective sum_of(const ArrayView& values);
   // The computing thread waits for the communication thread.
   template <class Condition>
   void await(Condition holds) {
@@ -263,6 +236,11 @@ struct GradientExchange::State {
   Device& device;
   NumberType wire;
   bool waits_for_all = false;
+  int tensor = 1;         // neighbours that share the network out
+  int ranks = 1;          // of the plan: those with the same part of it
+  int rank = 0;           // among these
+  int tensor_stream = 0;  // of the executor, behind those of the plan
+  models::PlannedSchedule neighbours_sum;
   bool travels = false;
   bool in_place = false;
   bool is_sharded = false;
@@ -275,14 +253,19 @@ struct GradientExchange::State {
   // The communication thread's:
   std::deque<InFlight> in_flight;
   std::vector<Clock::time_point> stream_free;  // when a stream's last collective was done
+  std::map<std::pair<std::size_t, NumberType>, Collective>
+      sums;                          // among neighbours, by elements and type
+  std::optional<Token> summed = {};  // of the sum under way
 
   // Shared, under the mutex. Flights are used in turn: `begun` and `finished` count them.
   std::mutex mutex;
   std::condition_variable work;
   std::condition_variable progress;
-  std::deque<Start> starts;     // asked for, in order
-  std::vector<bool> gathering;  // by bucket
-  SpareMemory spare;            // for the gradients of buckets
+  std::deque<Start> starts;           // asked for, in order
+  std::vector<bool> gathering;        // by bucket
+  std::optional<ArrayView> sum = {};  // asked for, and not started yet
+  bool is_summing = false;
+  SpareMemory spare;  // for the gradients of buckets
   std::array<Flight, most_under_way> flights;
   std::vector<std::unique_ptr<Stream>> streams;  // of the device, one for each stream of the plan
   std::int64_t begun = 0;
@@ -417,6 +400,34 @@ bool GradientExchange::State::land_done() {
   return any;
 }
 
+Collective GradientExchange::State::sum_of(const ArrayView& values) {
+  const auto [known, is_new] = sums.try_emplace({values.elements, values.type});
+  if (is_new)
+    known->second = executor.prepare(neighbours_sum, static_cast<std::int64_t>(values.elements),
+                                     values.type, tensor_stream);
+  return known->second;
+}
+
+bool GradientExchange::State::start_sum() {
+  ArrayView values;
+  {
+    const std::lock_guard lock(mutex);
+    if (!sum) return false;
+    values = *std::exchange(sum, std::nullopt);
+  }
+  summed = executor.start(sum_of(values), values, Token());
+  return true;
+}
+
+bool GradientExchange::State::land_sum() {
+  if (!summed || !summed->is_done()) return false;
+  summed.reset();
+  const std::lock_guard lock(mutex);
+  is_summing = false;
+  progress.notify_all();
+  return true;
+}
+
 void GradientExchange::State::run() {
   ::prctl(PR_SET_TIMERSLACK, 1000UL);
   ::pthread_setname_np(::pthread_self(), "communication");
@@ -426,13 +437,16 @@ void GradientExchange::State::run() {
       bool hurry = false;
       {
         std::unique_lock lock(mutex);
-        if (in_flight.empty()) work.wait(lock, [&] { return stopping || !starts.empty(); });
+        if (in_flight.empty() && !summed)
+          work.wait(lock, [&] { return stopping || !starts.empty() || sum; });
         if (stopping) return;
         hurry = someone_waits;
       }
-      bool moved = start_ready();
+      bool moved = start_sum();
+      moved = start_ready() || moved;
       // Where all that was started has landed, the computing thread may be in the transport's library.
-      if (!in_flight.empty()) moved = executor.progress() || moved;
+      if (!in_flight.empty() || summed) moved = executor.progress() || moved;
+      moved = land_sum() || moved;
       moved = land_done() || moved;
       const Clock::time_point now = Clock::now();
       if (moved) {
@@ -458,9 +472,10 @@ void GradientExchange::State::run() {
 GradientExchange::GradientExchange(CollectiveExecutor& executor, Device& device,
                                    const models::Plan& plan,
                                    std::span<const ParameterPlace> parameters, Recorder* recorder) {
-  check(plan, parameters, executor.traits().ranks);
+  check_runnable(plan, parameters, executor.traits().ranks);
   state_ = std::make_unique<State>(executor, device, plan, parameters, recorder);
-  if (state_->travels) state_->thread = std::thread([state = state_.get()] { state->run(); });
+  if (executor.traits().ranks > 1)
+    state_->thread = std::thread([state = state_.get()] { state->run(); });
 }
 
 GradientExchange::GradientExchange(Transport& transport, const models::Plan& plan,
@@ -483,7 +498,7 @@ GradientExchange::~GradientExchange() {
   }
   state_->thread.join();
   // Leave the job before the memory of what is in flight is freed: a peer may be copying from it.
-  if (!state_->in_flight.empty()) state_->executor.abort();
+  if (!state_->in_flight.empty() || state_->summed) state_->executor.abort();
 }
 
 int GradientExchange::under_way() const {
@@ -495,7 +510,7 @@ bool GradientExchange::is_sharded() const {
 }
 
 int GradientExchange::replicas() const {
-  return state_->executor.traits().ranks / state_->shards;
+  return state_->ranks / state_->shards;
 }
 
 std::vector<models::Elements> GradientExchange::own() const {
@@ -540,6 +555,27 @@ ArrayView GradientExchange::place(int bucket) {
   const std::size_t elements = to_size(state.buckets[to_size(bucket)].elements);
   place = state.spare.take(elements * sizeof(float));
   return place.array(NumberType::fp32).part(0, elements);
+}
+
+void GradientExchange::sum(const ArrayView& values) {
+  State& state = *state_;
+  {
+    const std::lock_guard lock(state.mutex);
+    state.sum = values;
+    state.is_summing = true;
+    state.work.notify_one();
+  }
+  state.await([&] { return !state.is_summing; });
+}
+
+void GradientExchange::await_quiet() {
+  State& state = *state_;
+  if (!state.travels) return;
+  state.await([&] {
+    return std::ranges::none_of(state.gathering, std::identity()) &&
+           std::ranges::all_of(state.flights,
+                               [](const Flight& flight) { return flight.done == flight.asked; });
+  });
 }
 
 std::vector<int> GradientExchange::acts_on() const {

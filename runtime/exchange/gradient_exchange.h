@@ -18,6 +18,9 @@
 //
 // Collectives start in the order in which the computing thread asks for them, which is one order on all ranks.
 //
+// Where the plan's ranks are part of a mesh with tensor parallelism, neighbours share one network out, and buckets
+// travel between the ranks with the same part of it. sum() adds what neighbours computed of one layer.
+//
 // Two iterations may be under way: with double buffering (ChainerMN 1.3) the buckets of one travel
 // during forward and backward of the next.
 //
@@ -49,11 +52,10 @@ class GradientExchange {
   };
 
   // `parameters` in backward order. The gradients are in the kind of memory that the device is
-  // fastest in. Executor and device outlive the exchange. Throws InputError if the plan is not of
-  // these gradients or of as many ranks, or one that cannot be run: a library's own all-reduce that
-  // the executor does not have, a sharding in groups of ranks, one where the executor does not take the memory of the
-  // gradients, zero2 or zero3 on another device than the CPU, or priority, for which all ranks would have to agree on
-  // an order while they run.
+  // fastest in. Executor and device outlive the exchange. Throws InputError as check_runnable() and bucket_sum() do
+  // (bucket_collectives.h), and for what cannot be run here: a library's own all-reduce that the executor does not have,
+  // a sharding where the executor does not take the memory of the gradients, and zero2 or zero3 on another device than the
+  // CPU.
   GradientExchange(CollectiveExecutor& executor, Device& device, const models::Plan& plan,
                    std::span<const ParameterPlace> parameters, Recorder* recorder = nullptr);
   // On the CPU, by an executor of its own on the transport.
@@ -99,6 +101,13 @@ class GradientExchange {
   void await_gather(int bucket);
   // Both, for all buckets of a flat array.
   void gather(const ArrayView& values, std::int64_t iteration, const Token& when = {});
+  // Replaces the values, which are in host memory, by their sums over the neighbours that share the network out. These
+  // call it in the same order with as many values of one type. Returns when the sums are there, whatever else travels.
+  // Throws as finish() does.
+  void sum(const ArrayView& values);
+  // Returns when nothing that was asked for travels any more, so that the computing thread may use the transport's
+  // library. Throws as finish() does.
+  void await_quiet();
   // Whether finish() would return at once: all buckets of the oldest iteration are back. An error
   // is for finish() to throw.
   [[nodiscard]] bool is_back() const;

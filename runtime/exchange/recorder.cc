@@ -63,8 +63,22 @@ void LayerRecorder::began(bool /*backward*/, int /*layer*/) {
 }
 
 void LayerRecorder::ended(bool backward, int layer) {
+  Recorder::Clock::time_point end = Recorder::Clock::now();
+  if (exchange_) {
+    recorder_.record(models::TaskKind::exchange, models::Resource::communication, layer, iteration_,
+                     exchange_->start, exchange_->end);
+    if (backward)
+      start_ = exchange_->end;
+    else
+      end = exchange_->start;
+    exchange_.reset();
+  }
   recorder_.record(backward ? models::TaskKind::backward : models::TaskKind::forward,
-                   models::Resource::compute, layer, iteration_, start_, Recorder::Clock::now());
+                   models::Resource::compute, layer, iteration_, start_, end);
+}
+
+void LayerRecorder::exchanged(Recorder::Clock::time_point start, Recorder::Clock::time_point end) {
+  exchange_ = {exchange_ ? exchange_->start : start, end};
 }
 
 }  // namespace paceline::runtime

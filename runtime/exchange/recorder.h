@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "models/timeline/timeline.h"
@@ -52,9 +53,16 @@ class LayerRecorder final : public LayerObserver {
   void at(std::int64_t iteration) { iteration_ = iteration; }
   void began(bool backward, int layer) override;
   void ended(bool backward, int layer) override;
+  // Ranks that share the layer out exchanged what it made, behind its forward pass or ahead of its backward pass.
+  void exchanged(Recorder::Clock::time_point start, Recorder::Clock::time_point end);
 
  private:
+  struct Exchange {
+    Recorder::Clock::time_point start;
+    Recorder::Clock::time_point end;
+  };
   Recorder& recorder_;
+  std::optional<Exchange> exchange_;  // of the layer at hand
   std::int64_t iteration_ = 0;
   Recorder::Clock::time_point start_;
 };

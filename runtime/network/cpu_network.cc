@@ -13,6 +13,7 @@
 #include "runtime/device/spare_memory.h"
 #include "runtime/network/batch.h"
 #include "runtime/network/onednn/compiler.h"
+#include "runtime/network/tensor_group.h"
 
 namespace paceline::runtime {
 namespace {
@@ -63,6 +64,8 @@ class CpuNetwork::Implementation {
     compile(network);
     stream_ = dnnl::stream(compiled_.engine);
     traits_.classes = count_classes(network);
+    if (options.tensor != nullptr && options.tensor->part.splits_loss)
+      traits_.classes *= options.tensor->part.ranks;
     traits_.labels = count_labels(network);
     input_elements_ = to_size(network.input().elements());
     labels_.reserve(batch() * to_size(traits_.labels));
@@ -83,6 +86,7 @@ class CpuNetwork::Implementation {
     for (int i = first; i < first + count; ++i) {
       const auto index = to_size(i);
       onednn::WorkingCopies& copies = compiled_.working_copies.at(index);
+      if (!copies.source) continue;  // no pass reads it
       // oneDNN takes what it reads as not const, too.
       copies.source.set_data_handle(
           const_cast<float*>(weights.data() + places()[index].offset - base));

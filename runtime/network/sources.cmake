@@ -36,6 +36,7 @@ set(network_headers
   network/loss.h
   network/memory_plan.h
   network/rounding.h
+  network/tensor_group.h
   network/cpu_network.h
   network/cpu_precision.h
   network/trainable_network.h)

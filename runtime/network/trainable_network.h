@@ -65,6 +65,8 @@ void check_trainable_on_gpus(const models::Network& network);
 
 enum class Pass { training, evaluation };
 
+struct TensorShare;  // tensor_group.h
+
 // The arithmetic of a storage type of 16 bits: the type's own where oneDNN has it on this CPU, and
 // FP32 elsewhere; or FP32 on any CPU.
 enum class Arithmetic { best, fp32 };
@@ -77,6 +79,9 @@ struct TrainableNetworkOptions {
   // Whether passes may be captured and replayed (CUDA graphs), where the device has that. The bits are
   // the same.
   bool replay = true;
+  // Where the network is a part of one that ranks share out (models/layout/tensor_part.h); null where it is whole.
+  // Networks on CPUs have it.
+  const TensorShare* tensor = nullptr;
   double batch_norm_momentum = 0.1;  // of the new batch in the running statistics
   double batch_norm_epsilon = 1e-5;
 };

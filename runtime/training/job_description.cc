@@ -117,6 +117,7 @@ std::string plan_lines(const models::Plan& plan) {
   for (const models::Bucket& bucket : plan.buckets)
     buckets.push_back(fmt::format("{}@{}", bucket.gradient_count, bucket.schedule));
   text += fmt::format("buckets: {}\n", fmt::join(buckets, " "));
+  if (plan.layout.tensor > 1) text += fmt::format("tensor: {}\n", plan.layout.tensor);
   return text;
 }
 
@@ -139,10 +140,15 @@ std::int64_t count_of(std::string_view job, std::string_view key) {
                                                                   : 0;
 }
 
+// The ranks, or groups of ranks that compute one sample together.
+std::int64_t replicas_of(std::string_view job) {
+  return count_of(job, "ranks") / std::max<std::int64_t>(1, count_of(job, "tensor"));
+}
+
 // The lines that hold whatever the ranks are and however they share out.
 std::string lasting_lines(std::string_view job) {
-  constexpr std::array passing = {
-      "ranks: ", "batch: ", "strategy: ", "schedule ", "buckets: ", "streams: "};
+  constexpr std::array passing = {"ranks: ",   "batch: ",   "strategy: ", "schedule ",
+                                  "buckets: ", "streams: ", "tensor: "};
   std::string lasting;
   for (std::size_t at = 0; at < job.size();) {
     const std::string_view line = job.substr(at, job.find('\n', at) - at);
@@ -158,7 +164,7 @@ std::string lasting_lines(std::string_view job) {
 std::string why_not_resumed(const std::string& theirs, const std::string& ours) {
   const auto [it, we] = first_difference(lasting_lines(theirs), lasting_lines(ours));
   if (!it.empty() || !we.empty()) return fmt::format("it has \"{}\", and this job \"{}\"", it, we);
-  const auto ranks = std::pair(ranks_of(theirs), ranks_of(ours));
+  const auto ranks = std::pair(replicas_of(theirs), replicas_of(ours));
   const auto batch = std::pair(count_of(theirs, "batch"), count_of(ours, "batch"));
   if (ranks.first * batch.first == ranks.second * batch.second) return {};
   return fmt::format("its steps take {} x {} samples, and those of this job {} x {}", ranks.first,

@@ -36,7 +36,7 @@ Optimizer::Optimizer(Device& device, const OptimizerRecipe& recipe,
 Optimizer::Optimizer(Device& device, const OptimizerRecipe& recipe,
                      const std::vector<ParameterPlace>& parameters,
                      const std::vector<models::Elements>& parts, int threads)
-    : recipe_(recipe), elements_(to_size(elements_of(parameters))) {
+    : recipe_(recipe), elements_(to_size(elements_of(parameters))), parameters_(parameters.size()) {
   if ((recipe_.is_adam() || recipe_.clip_norm > 0) && device.fastest() != MemoryKind::host)
     throw InputError("Adam and clip_norm are computed on CPUs only yet",
                      "leave --device out, or choose a recipe of momentum SGD");
@@ -47,7 +47,9 @@ Optimizer::Optimizer(Device& device, const OptimizerRecipe& recipe,
   std::size_t of_state = 0;
   for (const models::Elements& part : parts) {
     std::vector<UpdatedTensor> tensors;
-    for (const ParameterPlace& parameter : parameters) {
+    std::vector<std::size_t> of_part;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const ParameterPlace& parameter = parameters[i];
       const std::int64_t begin = std::max(parameter.offset, part.begin);
       const std::int64_t end = std::min(parameter.offset + parameter.elements, part.end());
       if (begin >= end) continue;
@@ -56,10 +58,12 @@ Optimizer::Optimizer(Device& device, const OptimizerRecipe& recipe,
                          .elements = to_size(end - begin),
                          .decay = static_cast<float>(decay),
                          .has_own_rate = has_own_rate(parameter)});
+      of_part.push_back(i);
     }
     if (tensors.empty()) continue;
-    parts_.push_back(
-        {part, of_state, UpdateTable(std::move(tensors), recipe_.lars.enabled, threads)});
+    parts_.push_back({part, of_state,
+                      UpdateTable(std::move(tensors), recipe_.lars.enabled, threads),
+                      std::move(of_part)});
     of_state += to_size(part.size);
   }
   stream_ = device.make_stream();
@@ -110,15 +114,16 @@ void Optimizer::set_rule_of_adam(double learning_rate, UpdateRule& rule) {
   rule.decoupled_decay = recipe_.kind == OptimizerKind::adamw;
 }
 
-double Optimizer::square_sum(const ConstArrayView& gradients) const {
+std::vector<double> Optimizer::squares_of(const ConstArrayView& gradients) const {
   const std::span<const float> values = host_floats(gradients);
-  double sum = 0;
+  std::vector<double> sums(parameters_, 0.0);
   for (const Part& part : parts_)
-    for (const UpdatedTensor& tensor : part.table.tensors()) {
+    for (std::size_t i = 0; i < part.parameters.size(); ++i) {
+      const UpdatedTensor& tensor = part.table.tensors()[i];
       const float* const first = values.data() + part.place.begin + tensor.offset;
-      sum += square_sums(first, first, tensor.elements).gradients;
+      sums[part.parameters[i]] += square_sums(first, first, tensor.elements).gradients;
     }
-  return sum;
+  return sums;
 }
 
 void Optimizer::step(Stream& stream, const ArrayView& weights, const ConstArrayView& gradients,

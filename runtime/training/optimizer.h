@@ -73,8 +73,9 @@ class Optimizer {
   void step(std::span<float> weights, std::span<const float> gradients, float gradient_factor,
             double learning_rate, double epoch);
 
-  // The sum of the squares of the gradients of what the optimizer updates, in double precision, for clip_norm.
-  [[nodiscard]] double square_sum(const ConstArrayView& gradients) const;
+  // For each parameter the sum of the squares of the gradients of what the optimizer updates of it, in double precision,
+  // for clip_norm.
+  [[nodiscard]] std::vector<double> squares_of(const ConstArrayView& gradients) const;
 
   // The arrays that a checkpoint keeps, to be read and written: "momentum"; with RMSprop and Adam
   // "mean_square"; with Adam "steps", the number of steps so far; with momentum correction "learning_rate", which is the last step's rate. The
@@ -100,9 +101,11 @@ class Optimizer {
     models::Elements place;
     std::size_t of_state = 0;
     UpdateTable table;  // of the tensors in it, whose offsets are from its beginning
+    std::vector<std::size_t> parameters;  // that these are of
   };
   std::vector<Part> parts_;
-  std::size_t elements_ = 0;  // of the flat arrays
+  std::size_t elements_ = 0;    // of the flat arrays
+  std::size_t parameters_ = 0;  // their number
   Memory momentum_;
   Memory mean_square_;
   float last_rate_ = 0;  // 0 before the first step

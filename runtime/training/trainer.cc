@@ -17,12 +17,14 @@
 #include "models/base/parse_units.h"
 #include "models/base/to_size.h"
 #include "models/collective/algorithms.h"
+#include "models/layout/tensor_part.h"
 #include "runtime/channel/messages.h"
 #include "runtime/collective/executor.h"
 #include "runtime/device/copies.h"
 #include "runtime/device/cpu_device.h"
 #include "runtime/device/host_pages.h"
 #include "runtime/exchange/gradient_exchange.h"
+#include "runtime/exchange/tensor_sums.h"
 #include "runtime/exchange/unit_weights.h"
 #include "runtime/network/cpu_network.h"
 #include "runtime/network/dropout.h"
@@ -85,6 +87,22 @@ void check_memory(const TrainingRequest& request, std::span<const ParameterPlace
                    "choose a smaller network");
 }
 
+using Floats = std::vector<float>;
+
+// What this rank computes of a network that ranks share out. Throws InputError where that cannot be trained.
+std::optional<models::TensorPart> part_of_rank(const TrainingRequest& request, const Device& device,
+                                               int rank) {
+  const int neighbours = request.plan.layout.tensor;
+  if (neighbours == 1) return std::nullopt;
+  if (device.fastest() != MemoryKind::host)
+    throw InputError("tensor parallelism runs on CPUs only yet",
+                     "leave --device out, or choose a plan without --tensor");
+  if (request.recipe.optimizer.lars.enabled)
+    throw InputError("LARS takes the norms of whole parameters, which ranks share out",
+                     "choose a recipe without LARS");
+  return models::tensor_part(request.network, neighbours, rank % neighbours);
+}
+
 class Training {
  public:
   Training(const TrainingRequest& request, const TrainingParts& parts, TrainingObserver* observer);
@@ -96,6 +114,20 @@ class Training {
   [[nodiscard]] std::int64_t batches_in(std::int64_t epoch, const Phase& phase) const;
   [[nodiscard]] std::int64_t all_iterations() const;
   [[nodiscard]] TrainableNetworkOptions network_options(int batch) const;
+  // The network that this rank computes.
+  [[nodiscard]] const models::Network& network() const {
+    return part_ ? part_->network : request_.network;
+  }
+  // The whole network's flat array, on rank 0, of what ranks have of it. All ranks call it.
+  [[nodiscard]] std::vector<float> assembled(std::vector<float> own);
+  // What this rank has of the whole network's flat array.
+  [[nodiscard]] std::vector<float> own_part(std::vector<float> whole) const;
+  [[nodiscard]] std::size_t whole_elements() const;
+  // The sum over the ranks that have different parts of the gradients. Neighbours add it as they add what layers make, in
+  // FP32, beside gradients that travel.
+  [[nodiscard]] double sum_over_parts(double value);
+  // The sum of the squares of the gradients of all ranks, each counted once.
+  [[nodiscard]] double square_sum(const ConstArrayView& gradients);
   void prepare_networks();
   void make_network(int batch);
   void run_epoch(const Phase& phase);
@@ -140,6 +172,8 @@ class Training {
   // A state of the optimizer for all elements of the flat arrays, whoever keeps it. All ranks call it.
   [[nodiscard]] std::vector<float> whole_state(const Optimizer::State& state);
   void set_whole_state(const Optimizer::State& state, const SharedCheckpoint& checkpoint);
+  // Neighbours with tensor parallelism compute the same samples, which the first of them counts.
+  [[nodiscard]] bool counts_samples() const { return !part_ || part_->rank == 0; }
   [[nodiscard]] bool double_buffered() const {
     return request_.plan.overlap == models::Overlap::double_buffered;
   }
@@ -155,6 +189,12 @@ class Training {
   TrainingObserver* observer_;
   int rank_;
   int ranks_;
+  // With tensor parallelism `neighbours_` ranks compute one sample together, each its part, and replicas are groups of
+  // them. Else each rank is a replica.
+  int neighbours_;
+  int replica_;
+  int replicas_;
+  std::optional<models::TensorPart> part_;
   std::string description_;
   std::unique_ptr<CheckpointLock> checkpoint_lock_;  // of rank 0, while it may write checkpoints
   std::vector<Phase> phases_;
@@ -170,6 +210,8 @@ class Training {
   // Pinned where the device has a use for that, so that it takes batches from there beside passes.
   BatchMemory batch_memory_{
       [this](std::size_t bytes) { return parts_.device.allocate(bytes, MemoryKind::pinned); }};
+  std::optional<TensorSums> sums_of_layers_;
+  std::optional<TensorShare> share_;
   std::unique_ptr<TrainableNetwork> network_;
   Token brought_;                // the batch that was brought last
   std::size_t next_labels_ = 0;  // of the batch that was brought for the next iteration, if one was
@@ -203,14 +245,22 @@ Training::Training(const TrainingRequest& request, const TrainingParts& parts,
       observer_(observer),
       rank_(channel_.rank()),
       ranks_(channel_.ranks()),
+      neighbours_(request.plan.layout.tensor),
+      replica_(rank_ / neighbours_),
+      replicas_(ranks_ / neighbours_),
+      part_(part_of_rank(request, parts.device, rank_)),
       description_(job_description(request, ranks_)),
       phases_(phases(request.recipe)),
-      places_(parameter_places(request.network)) {
+      places_(parameter_places(network())) {
   check_memory(request, places_);
   check_same_job(channel_, description_ + run_description(request));
   exchange_.emplace(parts.executor, parts.device, request.plan, places_, request.recorder);
-  const std::vector<float> weights = initial_weights(
-      request.network, {.seed = recipe_.seed, .zero_last_gamma = recipe_.zero_last_gamma});
+  const std::vector<float> weights = own_part(initial_weights(
+      request.network, {.seed = recipe_.seed, .zero_last_gamma = recipe_.zero_last_gamma}));
+  if (part_) {
+    sums_of_layers_.emplace(*exchange_);
+    share_.emplace(TensorShare{*part_, *sums_of_layers_});
+  }
   weights_memory_ = allocated(weights.size());
   weights_ = weights_memory_.array(NumberType::fp32);
   copy_from_host(parts.device, *stream_, weights, weights_);
@@ -221,11 +271,11 @@ Training::Training(const TrainingRequest& request, const TrainingParts& parts,
   optimizer_.emplace(parts.device, recipe_.optimizer, places_, exchange_->own(), request.threads);
   loss_scale_ = initial_loss_scale(recipe_.loss_scale, recipe_.working_type(), request.plan.wire);
   if (request.recorder != nullptr) layers_.emplace(*request.recorder);
-  if (exchange_->is_sharded() && ranks_ > 1) make_units();
+  if (exchange_->is_sharded() && replicas_ > 1) make_units();
 }
 
 void Training::make_units() {
-  const std::vector<models::Layer>& layers = request_.network.layers();
+  const std::vector<models::Layer>& layers = network().layers();
   units_.emplace(places_, request_.plan, *exchange_, weights_, layers.size());
   for (std::size_t i = 0; i < layers.size(); ++i)
     if (std::holds_alternative<models::TiedLinear>(layers[i].kind))
@@ -238,16 +288,16 @@ void Training::make_units() {
 }
 
 std::int64_t Training::whole(const Phase& phase) const {
-  return batches_per_epoch(request_.dataset.size(Part::training), ranks_, phase.batch_per_rank);
+  return batches_per_epoch(request_.dataset.size(Part::training), replicas_, phase.batch_per_rank);
 }
 
 std::int64_t Training::batches_in(std::int64_t epoch, const Phase& phase) const {
   if (whole(phase) == 0) {
-    throw InputError(
-        fmt::format("{} has {} training samples, and a step takes {} ({} ranks x {})",
-                    request_.dataset.name(), request_.dataset.size(Part::training),
-                    std::int64_t{ranks_} * phase.batch_per_rank, ranks_, phase.batch_per_rank),
-        "choose a smaller --batch");
+    throw InputError(fmt::format("{} has {} training samples, and a step takes {} ({} ranks x {})",
+                                 request_.dataset.name(), request_.dataset.size(Part::training),
+                                 std::int64_t{replicas_} * phase.batch_per_rank, replicas_,
+                                 phase.batch_per_rank),
+                     "choose a smaller --batch");
   }
   const double share = std::min(1.0, recipe_.epochs - static_cast<double>(epoch));
   return std::clamp<std::int64_t>(std::llround(share * static_cast<double>(whole(phase))), 1,
@@ -267,14 +317,15 @@ TrainableNetworkOptions Training::network_options(int batch) const {
   return {.batch = batch,
           .storage = recipe_.working_type(),
           .threads = request_.threads,
-          .replay = request_.replay};
+          .replay = request_.replay,
+          .tensor = share_ ? &*share_ : nullptr};
 }
 
 // All ranks have prepared theirs before any goes on.
 void Training::prepare_networks() {
   if (!parts_.prepare) return;
   for (const Phase& phase : phases_)
-    parts_.prepare(request_.network, network_options(phase.batch_per_rank));
+    parts_.prepare(network(), network_options(phase.batch_per_rank));
   barrier(channel_);
 }
 
@@ -284,7 +335,7 @@ void Training::make_network(int batch) {
   wait_for(std::exchange(brought_, {}), device_patience, "bring a batch to the device");
   std::vector<float> statistics;
   if (network_) statistics = to_host(network_->running_statistics());
-  network_ = parts_.make_network(request_.network, network_options(batch));
+  network_ = parts_.make_network(network(), network_options(batch));
   network_->announce_at(exchange_->acts_on());
   if (!statistics.empty()) set_statistics(statistics);
   give_weights();
@@ -371,7 +422,7 @@ TrainingOutcome Training::run() {
   outcome_.complete = position_.epoch >= phases_.back().first_epoch + phases_.back().epochs;
   if (!outcome_.complete) outcome_.stopped = stopped_;
   gather_weights();
-  outcome_.weights = to_host(weights_);
+  outcome_.weights = assembled(to_host(weights_));
   outcome_.statistics = to_host(network_->running_statistics());
   return std::move(outcome_);
 }
@@ -435,8 +486,8 @@ void Training::agree_on_stop() {
 }
 
 LoaderOptions Training::loader_options(int batch, const Augmentation& augmentation) {
-  return {.rank = rank_,
-          .ranks = ranks_,
+  return {.rank = replica_,
+          .ranks = replicas_,
           .batch = batch,
           .workers = request_.workers,
           .seed = recipe_.seed,
@@ -462,27 +513,31 @@ void Training::iterate(Loader& loader, const Phase& phase) {
   const auto labels = static_cast<double>(std::exchange(next_labels_, 0));
   const double samples = labels / network_->traits().labels;
   if (layers_) layers_->at(done_);
-  observe(layers_ && request_.recorder->records(done_) ? &*layers_ : nullptr);
+  LayerRecorder* const recorder =
+      layers_ && request_.recorder->records(done_) ? &*layers_ : nullptr;
+  observe(recorder);
+  if (sums_of_layers_) sums_of_layers_->tell(recorder);
   const std::int64_t batches = batches_in(position_.epoch, phase);
   // Counted in whole epochs, also where the last one ends early.
   const double epoch = static_cast<double>(position_.epoch) +
                        static_cast<double>(position_.batch) / static_cast<double>(whole(phase));
-  network_->start_pass(Pass::training, dropout_seed(recipe_.seed, position_.iteration, rank_));
+  network_->start_pass(Pass::training, dropout_seed(recipe_.seed, position_.iteration, replica_));
   const std::size_t slot = double_buffered() ? to_size(begun_ % 2) : 0;
   ++begun_;
   scales_[slot] = static_cast<float>(loss_scale_.scale);  // as a checkpoint keeps it
   exchange_->begin(gradients_[slot], done_);
   // The sum over ranks is then the gradient of the mean loss of all ranks, and overflows no sooner.
   network_->compute_gradients(
-      static_cast<float>(scales_[slot] / ranks_), gradients_[slot],
+      static_cast<float>(scales_[slot] / replicas_), gradients_[slot],
       [this](int parameter, const Token& when) { exchange_->ready(parameter, when); });
   // The device computes now.
   if (position_.batch + 1 < batches && loader.is_ready()) static_cast<void>(bring_batch(loader));
   const std::int64_t skipped = loss_scale_.skipped;
-  const double rate = learning_rate(recipe_, epoch, std::int64_t{ranks_} * phase.batch_per_rank);
+  const double rate = learning_rate(recipe_, epoch, std::int64_t{replicas_} * phase.batch_per_rank);
   GradientExchange::Outcome travel;
   if (!double_buffered() || pending_ || exchange_->under_way() == 2) travel = update(rate, epoch);
   if (units_) travel.exposed += units_->take_waited();
+  if (sums_of_layers_) travel.exposed += sums_of_layers_->take_waited();
   ++done_;
   // The outcome is on the device by now, because the update has waited for gradients.
   const PassOutcome pass = network_->outcome();
@@ -497,9 +552,11 @@ void Training::iterate(Loader& loader, const Phase& phase) {
     const std::string remark = network_->take_remark();
     if (!remark.empty()) observer_->remark(remark);
   }
-  sums_.loss += pass.loss * labels;
-  sums_.correct += static_cast<double>(pass.correct);
-  sums_.labels += labels;
+  if (counts_samples()) {
+    sums_.loss += pass.loss * labels;
+    sums_.correct += static_cast<double>(pass.correct);
+    sums_.labels += labels;
+  }
   sums_.exposed += travel.exposed;
   sums_.input += input;
   if (observer_ != nullptr) {
@@ -519,7 +576,7 @@ void Training::iterate(Loader& loader, const Phase& phase) {
                           .time = time,
                           .exposed = travel.exposed,
                           .input = input,
-                          .images = (samples * ranks_) / time});
+                          .images = (samples * replicas_) / time});
   }
   ++position_.iteration;
   ++position_.batch;
@@ -537,11 +594,8 @@ GradientExchange::Outcome Training::update(double rate, double epoch) {
     travel = exchange_->finish();
   }
   const Clock::time_point start = Clock::now();
-  if (exchange_->is_sharded()) {  // others may have found what is not finite
-    std::array<double, 1> overflowed = {travel.finite ? 0.0 : 1.0};
-    sum_over_ranks(channel_, overflowed);
-    travel.finite = overflowed[0] == 0;
-  }
+  // Others may have found what is not finite.
+  travel.finite = sum_over_parts(travel.finite ? 0.0 : 1.0) == 0;
   if (travel.finite) {
     const double factor = clipped(1 / scales_[slot], gradients_[slot]);
     // With double buffering a backward pass reads the working copies beside the update, which does
@@ -568,13 +622,30 @@ GradientExchange::Outcome Training::update(double rate, double epoch) {
 double Training::clipped(double factor, const ConstArrayView& gradients) {
   const double most = recipe_.optimizer.clip_norm;
   if (most == 0) return factor;
-  std::array<double, 1> squares = {optimizer_->square_sum(gradients)};
-  if (exchange_->is_sharded()) {
-    sum_over_ranks(channel_, squares);
-    squares[0] /= exchange_->replicas();
-  }
   // A small number beside the norm, as PyTorch's clip_grad_norm_ has it.
-  return factor * std::min(1.0, most / (std::sqrt(squares[0]) * factor + 1e-6));
+  return factor * std::min(1.0, most / (std::sqrt(square_sum(gradients)) * factor + 1e-6));
+}
+
+double Training::square_sum(const ConstArrayView& gradients) {
+  std::vector<double> of_places = optimizer_->squares_of(gradients);
+  double squares = 0;
+  for (std::size_t i = 0; i < of_places.size(); ++i)
+    if (!part_ || part_->rank == 0 || part_->cuts[i].is_split) squares += of_places[i];
+  return sum_over_parts(squares);
+}
+
+double Training::sum_over_parts(double value) {
+  if (exchange_->is_sharded()) {
+    // With double buffering gradients travel beside the update, and one thread at a time may be in MPI.
+    if (double_buffered()) exchange_->await_quiet();
+    std::array<double, 1> sum = {value};
+    sum_over_ranks(channel_, sum);
+    return sum[0] / exchange_->replicas();
+  }
+  if (!part_) return value;
+  std::array<float, 1> sum = {static_cast<float>(value)};
+  exchange_->sum(view_of(std::span<float>(sum)));
+  return static_cast<double>(sum[0]);
 }
 
 void Training::settle() {
@@ -612,6 +683,7 @@ std::array<double, 4> Training::evaluate() {
   Loader loader(request_.dataset, Part::test, loader_options(network_->batch(), {}));
   std::array<double, 4> sums = {};
   observe(nullptr);
+  if (sums_of_layers_) sums_of_layers_->tell(nullptr);
   while (bring_batch(loader) != nullptr) {
     if (next_labels_ == 0) {
       if (ask_for_weights()) units_->accompany_forward();
@@ -620,6 +692,7 @@ std::array<double, 4> Training::evaluate() {
     const auto labels = static_cast<double>(next_labels_);
     network_->start_pass(Pass::evaluation);
     const PassOutcome pass = network_->outcome();
+    if (!counts_samples()) continue;
     sums[0] += pass.loss * labels;
     sums[1] += static_cast<double>(pass.correct);
     sums[2] += static_cast<double>(pass.correct_5);
@@ -655,10 +728,38 @@ std::vector<float> Training::whole_state(const Optimizer::State& state) {
   return to_host(whole);
 }
 
+std::size_t Training::whole_elements() const {
+  if (!part_) return weights_.elements;
+  std::int64_t elements = 0;
+  for (const models::TensorCut& cut : part_->cuts) elements += cut.repeats * cut.stride;
+  return to_size(elements);
+}
+
+std::vector<float> Training::own_part(std::vector<float> whole) const {
+  return part_ ? models::part_of(*part_, whole) : std::move(whole);
+}
+
+std::vector<float> Training::assembled(std::vector<float> own) {
+  if (!part_) return own;
+  if (rank_ > 0) {
+    if (replica_ == 0) channel_.send(0, std::as_bytes(std::span(own)));
+    return {};
+  }
+  std::vector<float> whole(whole_elements());
+  models::put_part(*part_, own, whole);
+  for (int rank = 1; rank < neighbours_; ++rank) {
+    const models::TensorPart theirs = models::tensor_part(request_.network, neighbours_, rank);
+    channel_.receive(rank, std::as_writable_bytes(std::span(own)));
+    models::put_part(theirs, own, whole);
+  }
+  return whole;
+}
+
 void Training::set_whole_state(const Optimizer::State& state, const SharedCheckpoint& checkpoint) {
   const bool is_shared = exchange_->is_sharded() && state.is_of_elements;
   std::vector<float> values =
-      checkpoint.take(state.name, is_shared ? weights_.elements : state.values.elements);
+      checkpoint.take(state.name, state.is_of_elements ? whole_elements() : state.values.elements);
+  if (state.is_of_elements) values = own_part(std::move(values));
   if (is_shared) {
     std::vector<float> own;
     for (const models::Elements& part : exchange_->own())
@@ -673,9 +774,15 @@ void Training::save() {
   settle();
   std::vector<CheckpointArray> states;
   gather_weights();
-  if (rank_ == 0 || exchange_->is_sharded())
-    for (const Optimizer::State& state : optimizer_->state())
-      states.push_back({state.name, whole_state(state)});
+  if (rank_ == 0 || exchange_->is_sharded() || part_)
+    for (const Optimizer::State& state : optimizer_->state()) {
+      std::vector<float> values = whole_state(state);
+      states.push_back(
+          {state.name, state.is_of_elements ? assembled(std::move(values)) : std::move(values)});
+    }
+  std::vector<float> weights = assembled(rank_ == 0 || part_ ? to_host(weights_) : Floats{});
+  std::vector<float> pending =
+      pending_ && (rank_ == 0 || part_) ? assembled(to_host(gradients_[*pending_])) : Floats{};
   std::vector<float> statistics = gather(channel_, to_host(network_->running_statistics()));
   std::vector<float> sums;
   if (position_.batch > 0) {
@@ -691,12 +798,12 @@ void Training::save() {
                   .iteration = position_.iteration,
                   .loss_scale = loss_scale_,
                   .arrays = {}};
-    checkpoint.arrays.push_back({"weights", to_host(weights_)});
+    checkpoint.arrays.push_back({"weights", std::move(weights)});
     std::ranges::move(states, std::back_inserter(checkpoint.arrays));
     checkpoint.arrays.push_back({"statistics", std::move(statistics)});
     if (!sums.empty()) checkpoint.arrays.push_back({"epoch", std::move(sums)});
     if (pending_) {
-      checkpoint.arrays.push_back({"gradients.pending", to_host(gradients_[*pending_])});
+      checkpoint.arrays.push_back({"gradients.pending", std::move(pending)});
       checkpoint.arrays.push_back(
           {"gradients.pending.scale", {static_cast<float>(scales_[*pending_])}});
     }
@@ -713,7 +820,8 @@ void Training::restore() {
   loss_scale_ = checkpoint.loss_scale();
   loss_scale_.fixed = is_fixed;
   const auto take_array = [&](const std::string& name, const ArrayView& target) {
-    copy_from_host(parts_.device, *stream_, checkpoint.take(name, target.elements), target);
+    copy_from_host(parts_.device, *stream_, own_part(checkpoint.take(name, whole_elements())),
+                   target);
   };
   take_array("weights", weights_);
   for (const Optimizer::State& state : optimizer_->state()) set_whole_state(state, checkpoint);

@@ -6,7 +6,8 @@
 // network has it so. With double buffering the update uses the gradients of the iteration before. All
 // ranks hold the same weights, bit by bit, at all times. With a plan of zero1 each rank keeps the
 // optimizer's state of its own parts, updates these, and gathers the others' in FP32; checkpoints hold the
-// whole state. Batch-norm statistics are each rank's own, and evaluation uses their mean over ranks.
+// whole state. With tensor parallelism (models/layout/tensor_part.h) neighbours train a part of the network each, on the
+// same samples, and sum what their layers make; checkpoints hold the whole network. Batch-norm statistics are each rank's own, and evaluation uses their mean over ranks.
 //
 // A run is a function of the request and the number of ranks: interrupted anywhere and resumed from
 // its checkpoint, it ends with the same bits.
@@ -126,7 +127,8 @@ struct TrainingOutcome {
   bool complete = true;                   // the recipe came to its end
   StopReason stopped = StopReason::none;  // why it did not, where it was asked to stop
   std::vector<EpochReport> epochs;
-  std::vector<float> weights;     // FP32 masters, in backward order
+  std::vector<float> weights;  // FP32 masters, in backward order, of the whole network; with tensor
+                               // parallelism only rank 0 has them
   std::vector<float> statistics;  // of this rank
 };
 

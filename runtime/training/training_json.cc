@@ -22,7 +22,9 @@ const Document<TrainingFacts>& facts_document() {
           .add("model", &Facts::model)
           .add("data", &Facts::data)
           .add("recipe", recipe(&Recipe::name), any_text())
-          .add("ranks", plan(&models::Plan::ranks), at_least(1))
+          .add("ranks", plan(&models::Plan::all_ranks), at_least(1))
+          .add(
+              "tensor", [](const Facts& facts) { return facts.plan.layout.tensor; }, at_least(1))
           .add("transport", &Facts::transport)
           .add("device", &Facts::device)
           .add("threads_per_rank", &Facts::threads_per_rank, at_least(1))

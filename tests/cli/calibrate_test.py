@@ -3,17 +3,15 @@ and what predictions make of it, and what it refuses.
 """
 
 import json
-import os
 import pathlib
 import shutil
 import subprocess
 import tempfile
 import unittest
 
-from paceline import HANG_S, PACELINE
+from paceline import HANG_S, MPI_ENVIRONMENT, PACELINE
 
 MPIRUN = ("mpirun", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "-np", "2")
-ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 RACKS = """\
 cluster: racks
@@ -27,7 +25,7 @@ fabric: {kind: fat-tree, levels: [{nodes: 2, oversubscription: 2}]}
 
 
 def run(*words):
-    return subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=HANG_S, env=ENVIRONMENT)
+    return subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=HANG_S, env=MPI_ENVIRONMENT)
 
 
 class Calibrate(unittest.TestCase):

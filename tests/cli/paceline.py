@@ -28,6 +28,9 @@ def paired(things, cases):
             yield thing, case
 
 
+# mpirun refuses root, which containers run as, unless it is told to start.
+MPI_ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+
 # Tables are 100 columns wide, whatever the terminal that the tests were started in says of itself.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
 

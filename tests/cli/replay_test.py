@@ -1,14 +1,13 @@
 """paceline replay, end to end, on threads: what it prints and writes, and what it refuses."""
 
 import json
-import os
 import pathlib
 import shutil
 import subprocess
 import tempfile
 import unittest
 
-from paceline import EXAMPLES, HANG_S, PACELINE, run
+from paceline import EXAMPLES, HANG_S, MPI_ENVIRONMENT, PACELINE, run
 
 
 class Replay(unittest.TestCase):
@@ -73,7 +72,7 @@ class Replay(unittest.TestCase):
         words = ("replay", "--model", "cnn-small", "--cluster", str(self.cluster), "--batch", "4096", "--strategy", "ring,open-mpi",
                  "--iterations", "100000", "--wire", "fp16", "--json")
         result = subprocess.run(["mpirun", "--oversubscribe", "-n", "2", PACELINE, *words], capture_output=True, text=True, timeout=HANG_S,
-                                env=dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1"))
+                                env=MPI_ENVIRONMENT)
         self.assertNotEqual(result.returncode, 0)
         self.assertEqual(result.stdout, "")
         self.assertIn("paceline: --wire: open-mpi adds no fp16; choose --wire fp32, or a strategy with a schedule\n", result.stderr)

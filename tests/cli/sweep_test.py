@@ -13,7 +13,7 @@ import subprocess
 import time
 import unittest
 
-from paceline import EXAMPLES, HANG_S, PACELINE, CommandTest, run as paceline
+from paceline import EXAMPLES, HANG_S, MPI_ENVIRONMENT, PACELINE, CommandTest, run as paceline
 
 SWEEP = """
 model: [resnet50, cnn-small]
@@ -26,7 +26,6 @@ theta: [auto, 1 MiB]
 group: [auto, 8]
 """
 CELLS = 2 * 2 * 2 * 2 * 4 * 4 * 2 * 2
-MPI = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
 
 
 def mpirun(ranks, *words):
@@ -110,7 +109,7 @@ class Sweep(CommandTest):
         for ranks in (1, 2, 3):
             out = self.folder / f"rows-{ranks}.csv"
             result = subprocess.run(mpirun(ranks, "sweep", self.file, "--threads", 2, "--out", out), capture_output=True, text=True,
-                                    env=MPI, timeout=HANG_S)
+                                    env=MPI_ENVIRONMENT, timeout=HANG_S)
             self.assertEqual((result.returncode, result.stdout), (0, ""), result.stderr)
             self.assertEqual(out.read_text(), whole, ranks)
             self.assertIn(f"{CELLS} cells in ", result.stderr)
@@ -165,7 +164,7 @@ class Sweep(CommandTest):
             words = ("sweep", self.file, "--out", self.out, "--resume", "--journal-every", 32, "--threads", 1)
             command = [PACELINE, *map(str, words)] if ranks == 1 else mpirun(ranks, *words)
             lines = self.journal.read_text().count("\n") if self.journal.exists() else 0
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=MPI, start_new_session=True)
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=MPI_ENVIRONMENT, start_new_session=True)
             deadline = time.monotonic() + HANG_S
             # Killed once it has got a little further, or at its end.
             while process.poll() is None and time.monotonic() < deadline:

@@ -32,11 +32,11 @@ class Memory(unittest.TestCase):
             "num_attention_heads": 8, "vocab_size": TOKENS, "max_position_embeddings": 32}))
         (self.folder / "text").write_bytes(bytes(range(256)) * 32)
 
-    def bytes_of(self, strategy):
+    def bytes_of(self, strategy, tensor=1):
         """The median while iterations run."""
-        metrics = self.folder / f"{strategy}.jsonl"
+        metrics = self.folder / f"{strategy}-{tensor}.jsonl"
         words = ["train", "--model", "config.json", "--data", "text:text", "--ranks", str(RANKS), "--batch", "1",
-                 "--threads", "1", "--strategy", strategy, "--stop-after", "8", "--metrics", metrics.name]
+                 "--threads", "1", "--strategy", strategy, "--tensor", str(tensor), "--stop-after", "8", "--metrics", metrics.name]
         with subprocess.Popen([PACELINE, *words], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
             samples = []
             while process.poll() is None:
@@ -60,6 +60,11 @@ class Memory(unittest.TestCase):
         # tensor. Fsdp has those of three units, three that are gathered, and the copies of one.
         self.assertLess(zero2, zero1 - 0.5 * others * array)
         self.assertGreater(replicated - fsdp, (4 * others + 1) * array - 8 * unit)
+
+    def test_ranks_that_share_tensors_keep_their_parts(self):
+        """Parts of weights, their copies, gradients and both moments, which are nearly all that there is."""
+        whole, parts = self.bytes_of("fused-ring"), self.bytes_of("fused-ring", tensor=RANKS)
+        self.assertLess(abs((whole - parts) / (5 * FP32 * PARAMETERS * RANKS * (1 - 1 / RANKS)) - 1), 0.05)
 
 
 if __name__ == "__main__":

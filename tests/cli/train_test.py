@@ -15,10 +15,9 @@ import tempfile
 import time
 import unittest
 
-from paceline import HANG_S, PACELINE, SOURCE, free_port
+from paceline import HANG_S, MPI_ENVIRONMENT, PACELINE, SOURCE, free_port
 
 FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
-ENVIRONMENT = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
 
 
 def little(**others):
@@ -33,7 +32,7 @@ LITTLE = little()
 
 def train(*words):
     return subprocess.run([PACELINE, "train", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=HANG_S,
-                          env=ENVIRONMENT)
+                          env=MPI_ENVIRONMENT)
 
 
 def mpirun(*parts, ranks=2):
@@ -48,7 +47,7 @@ def mpirun(*parts, ranks=2):
 
 def train_mpi(*parts, ranks=2):
     return subprocess.run(mpirun(*parts, ranks=ranks), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=HANG_S,
-                          env=ENVIRONMENT)
+                          env=MPI_ENVIRONMENT)
 
 
 def ours(text):
@@ -106,7 +105,7 @@ class Reports(Folder):
     def test_it_warns_where_mixed_precision_is_slower(self):
         def warning(instructions, *words):
             result = subprocess.run([PACELINE, "train", *LITTLE, "--stop-after", "1", *words], capture_output=True, text=True, timeout=HANG_S,
-                                    env={**ENVIRONMENT, "ONEDNN_MAX_CPU_ISA": instructions})
+                                    env={**MPI_ENVIRONMENT, "ONEDNN_MAX_CPU_ISA": instructions})
             self.assertEqual(result.returncode, 0, result.stderr)
             return result.stderr
 
@@ -190,7 +189,7 @@ class Resume(Folder):
         return (self.folder / path).read_bytes()
 
     def test_without_a_terminal_it_says_now_and_then_how_far_it_is(self):
-        environment = {**ENVIRONMENT, "PACELINE_PROGRESS_AFTER_S": "0"}
+        environment = {**MPI_ENVIRONMENT, "PACELINE_PROGRESS_AFTER_S": "0"}
         done = subprocess.run([PACELINE, "train", *LITTLE, "--stop-after", "3"], capture_output=True, text=True, env=environment, timeout=HANG_S)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(len(re.findall(r"^epoch 1, batch [123] of \d+: loss \d+\.\d{3}, accuracy \d+\.\d%, \d+ images/s$", done.stderr, re.M)), 3, done.stderr)
@@ -240,7 +239,7 @@ class LongJob(Folder):
 
     def started(self, command, metrics):
         pathlib.Path(metrics).unlink(missing_ok=True)
-        job = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT,
+        job = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=MPI_ENVIRONMENT,
                                start_new_session=True)
         self.addCleanup(lambda: job.poll() is None and os.killpg(job.pid, signal.SIGKILL))
         deadline = time.time() + HANG_S
@@ -402,7 +401,7 @@ class Faults(Folder):
                   f"cmp {path} {self.folder}/small/c && ls {self.folder}/small && exit $code")
         (self.folder / "small").mkdir()
         result = subprocess.run(["unshare", "-m", "sh", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                timeout=HANG_S, env=ENVIRONMENT)
+                                timeout=HANG_S, env=MPI_ENVIRONMENT)
         self.rejected(result, "No space left on device", code=1)
         self.assertEqual(result.stdout.splitlines()[-1], "c")
 
@@ -483,7 +482,7 @@ class Faults(Folder):
         path = self.path("checkpoint")
         metrics = self.path("metrics.jsonl")
         words = (*little(epochs="100000"), "--checkpoint", path, "--checkpoint-every", "10", "--metrics", metrics)
-        job = subprocess.Popen(mpirun(words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT,
+        job = subprocess.Popen(mpirun(words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=MPI_ENVIRONMENT,
                                start_new_session=True)
         self.addCleanup(lambda: job.poll() is None and os.killpg(job.pid, signal.SIGKILL))
         deadline = time.time() + HANG_S

@@ -94,7 +94,7 @@ TEST(MemoryPlan, PutsAChainIntoTwoBlocks) {
 TEST(Loss, IsTheMeanOfMinusLogSoftmax) {
   const std::vector<float> logits{0, 0, 0, 1, 2, 3};
   const std::vector<std::int32_t> labels{1, 2};
-  const PassOutcome outcome = softmax_cross_entropy(logits, 3, labels);
+  const PassOutcome outcome = SoftmaxLoss(3).outcome(logits, labels);
   const double second = std::log(std::exp(1.0) + std::exp(2.0) + std::exp(3.0)) - 3;
   EXPECT_NEAR(outcome.loss, (std::log(3.0) + second) / 2, 1e-12);
   EXPECT_EQ(outcome.correct, 1) << "of equal logits the first counts";
@@ -103,15 +103,15 @@ TEST(Loss, IsTheMeanOfMinusLogSoftmax) {
 
 TEST(Loss, StaysFiniteForLargeLogits) {
   const std::vector<float> logits{1e4F, -1e4F};
-  EXPECT_EQ(softmax_cross_entropy(logits, 2, std::vector<std::int32_t>{0}).loss, 0);
-  EXPECT_NEAR(softmax_cross_entropy(logits, 2, std::vector<std::int32_t>{1}).loss, 2e4, 1e-6);
+  EXPECT_EQ(SoftmaxLoss(2).outcome(logits, std::vector<std::int32_t>{0}).loss, 0);
+  EXPECT_NEAR(SoftmaxLoss(2).outcome(logits, std::vector<std::int32_t>{1}).loss, 2e4, 1e-6);
 }
 
 TEST(Loss, TakesNanForWrong) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> logits{nan, 1, 2, 3};
   const std::vector<std::int32_t> labels{1, 1};
-  const PassOutcome outcome = softmax_cross_entropy(logits, 2, labels);
+  const PassOutcome outcome = SoftmaxLoss(2).outcome(logits, labels);
   EXPECT_TRUE(std::isnan(outcome.loss));
   EXPECT_EQ(outcome.correct, 1);
   EXPECT_EQ(outcome.correct_5, 1);
@@ -120,7 +120,7 @@ TEST(Loss, TakesNanForWrong) {
 TEST(Loss, CountsTheFiveLargest) {
   const std::vector<float> logits{6, 5, 4, 3, 2, 1};
   for (std::int32_t label = 0; label < 6; ++label) {
-    const PassOutcome outcome = softmax_cross_entropy(logits, 6, std::vector{label});
+    const PassOutcome outcome = SoftmaxLoss(6).outcome(logits, std::vector{label});
     EXPECT_EQ(outcome.correct, label == 0 ? 1 : 0);
     EXPECT_EQ(outcome.correct_5, label < 5 ? 1 : 0);
   }
@@ -130,7 +130,9 @@ TEST(Loss, ScalesItsGradient) {
   const std::vector<float> logits{0, 0, 0, 0};
   const std::vector<std::int32_t> labels{0, 1};
   std::vector<float> gradient(4);
-  softmax_cross_entropy_gradient(logits, 2, labels, 8, gradient);
+  SoftmaxLoss loss(2);
+  static_cast<void>(loss.outcome(logits, labels));
+  loss.gradient(logits, labels, 8, gradient);
   EXPECT_EQ(gradient, (std::vector<float>{-2, 2, 2, -2}));
 }
 

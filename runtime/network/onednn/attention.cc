@@ -153,7 +153,11 @@ class AttentionPlanner : public LayerPlanner {
             workshop.temporary({{rows, features}, memory::data_type::f32, memory::format_tag::ab})};
   }
   [[nodiscard]] AttentionDropout dropout(const Compiler& compiler) const {
-    return {.layer = compiler.layer(), .probability = layer_.dropout};
+    const TensorPlace place = compiler.tensor_place();
+    return {.layer = compiler.layer(),
+            .probability = layer_.dropout,
+            .all_heads = sizes_.heads * place.ranks,
+            .first_head = sizes_.heads * place.rank};
   }
 
   models::Attention layer_;

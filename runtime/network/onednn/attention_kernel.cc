@@ -46,6 +46,8 @@ class Head {
       : sizes_(sizes),
         dropout_(dropout),
         number_(sample * sizes.heads + head),
+        drawn_number_(sample * (dropout.all_heads > 0 ? dropout.all_heads : sizes.heads) +
+                      dropout.first_head + head),
         first_row_(sample * sizes.elements),
         column_(head * sizes.width),
         shared_column_(head / (sizes.heads / sizes.key_value_heads) * sizes.width),
@@ -172,7 +174,8 @@ class Head {
     if (!drops()) return;
     const std::span<float> mask(mask_, to_size(rows * seen));
     std::ranges::fill(mask, 1.0F);
-    const std::uint64_t block = static_cast<std::uint64_t>(number_ * sizes_.elements + first) + 1;
+    const std::uint64_t block =
+        static_cast<std::uint64_t>(drawn_number_ * sizes_.elements + first) + 1;
     drop_out({.seed = mixed_seed(dropout_.seed, block),
               .layer = dropout_.layer,
               .probability = dropout_.probability},
@@ -199,7 +202,8 @@ class Head {
 
   const AttentionSizes& sizes_;
   const AttentionDropout& dropout_;
-  std::int64_t number_;  // of the head, through all samples
+  std::int64_t number_;        // of the head, through all samples
+  std::int64_t drawn_number_;  // likewise, through the heads of all ranks
   std::int64_t first_row_;
   std::int64_t column_;
   std::int64_t shared_column_;

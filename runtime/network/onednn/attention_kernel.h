@@ -33,6 +33,10 @@ struct AttentionDropout {
   std::uint64_t seed = 0;
   int layer = 0;
   double probability = 0;
+  // Where ranks have a share of the heads each: those of all of them, and the first of this rank. Masks are those of
+  // the whole layer. 0 are the heads of the sizes.
+  std::int64_t all_heads = 0;
+  std::int64_t first_head = 0;
 };
 
 template <class Number>

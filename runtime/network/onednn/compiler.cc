@@ -102,6 +102,7 @@ void Compiler::sweep_forward() {
     layer_ = static_cast<int>(i);
     workshop_.set_time(forward_time(layer_));
     planners_[i]->plan_forward(*this);
+    if (sums(&models::TensorPart::sums_output)) sum_output();
   }
 }
 
@@ -110,8 +111,51 @@ void Compiler::sweep_backward() {
     layer_ = static_cast<int>(i);
     if (!output().needs_gradient) continue;
     workshop_.set_time(backward_time(layer_));
+    if (sums(&models::TensorPart::sums_gradient)) sum_output_gradient();
     planners_[i]->plan_backward(*this);
   }
+}
+
+TensorPlace Compiler::tensor_place() const {
+  if (options_.tensor == nullptr) return {};
+  return {.rank = options_.tensor->part.rank, .ranks = options_.tensor->part.ranks};
+}
+
+bool Compiler::adds_bias() const {
+  return tensor_place().rank == 0 || !sums(&models::TensorPart::sums_output);
+}
+
+const TensorShare* Compiler::loss_share() const {
+  return options_.tensor != nullptr && options_.tensor->part.splits_loss ? options_.tensor
+                                                                         : nullptr;
+}
+
+bool Compiler::sums(const std::vector<bool> models::TensorPart::*what) const {
+  return options_.tensor != nullptr && (options_.tensor->part.*what)[to_size(layer_)];
+}
+
+void Compiler::add_sum(Steps& steps, const Memory& memory) const {
+  const models::NumberType type = memory.get_desc().data_type() == memory::data_type::bf16
+                                      ? models::NumberType::bf16
+                                      : models::NumberType::fp32;
+  steps.emplace_back([memory, type, group = &options_.tensor->group](Call& call) {
+    call.stream.wait();
+    group->sum({static_cast<std::byte*>(memory.get_data_handle()), type,
+                memory.get_desc().get_size() / bytes_of(type), MemoryKind::host});
+  });
+  add_rounding(steps, memory);
+}
+
+void Compiler::sum_output() {
+  const Memory made = workshop_.in_block(output().data, output().layout);
+  add_sum(program().training, made);
+  add_sum(program().evaluation, made);
+}
+
+void Compiler::sum_output_gradient() {
+  PACELINE_ASSERT(!output().gradient_is_shared, "who shares a gradient does not change it");
+  Steps& steps = program().parameter_gradients;
+  add_sum(steps, output_gradient(output().layout, steps));
 }
 
 Steps Compiler::load_images() {

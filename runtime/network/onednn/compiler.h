@@ -21,6 +21,7 @@
 #include "models/base/to_size.h"
 #include "models/network/network.h"
 #include "runtime/network/onednn/workshop.h"
+#include "runtime/network/tensor_group.h"
 
 namespace paceline::runtime::onednn {
 
@@ -59,6 +60,12 @@ struct GradientPart {
 // Who does a ReLU's work: the ReLU itself, the layer before it in the forward pass, or the layer
 // before it in both passes.
 enum class ReluState { own, forward_done, done };
+
+// Where a rank stands among those that share the tensors of the network.
+struct TensorPlace {
+  int rank = 0;
+  int ranks = 1;
+};
 
 class LayerPlanner;
 
@@ -127,6 +134,11 @@ class Compiler {
   // Adds steps that round the output to the storage type, where arithmetic is wider. Call it after
   // the output's own step.
   void round_output();
+  // Where ranks share the tensors of the network out: this one's place; whether it adds the bias of the layer at hand,
+  // of whose outputs one rank's have it before they are summed; and the share of the loss, null where it has all classes.
+  [[nodiscard]] TensorPlace tensor_place() const;
+  [[nodiscard]] bool adds_bias() const;
+  [[nodiscard]] const TensorShare* loss_share() const;
   // Backward will read the data of the input, or of the output.
   void keep_input(int index) { kept_.insert(input(index).data); }
   void keep_output() { kept_.insert(output().data); }
@@ -196,6 +208,11 @@ class Compiler {
   void number_statistics();
   void sweep_forward();
   void sweep_backward();
+  // The network is shared out, and the ranks sum this of the layer at hand.
+  [[nodiscard]] bool sums(const std::vector<bool> models::TensorPart::*what) const;
+  void sum_output();
+  void sum_output_gradient();
+  void add_sum(Steps& steps, const Memory& memory) const;
   void choose_layout(Value& value, const Description& wanted);
   [[nodiscard]] Steps load_images();
   // Adds a step that rounds to the storage type where arithmetic is wider; elsewhere none.

@@ -12,11 +12,15 @@ namespace {
 
 using dnnl::memory;
 
+constexpr std::int32_t not_here = -1;  // the row is that of another rank
+
 // The rows of the table that the elements of a batch have, from the caller's batch.
 struct Rows {
   Memory tokens;  // FP32, of all elements; empty for positions
   std::int64_t elements = 1;
-  std::int64_t entries = 1;
+  std::int64_t entries = 1;      // of the whole table
+  std::int64_t first_entry = 0;  // of the entries that this rank has
+  std::int64_t own_entries = 1;
   std::string layer;
 
   void find(std::span<std::int32_t> rows) const {
@@ -32,7 +36,8 @@ struct Rows {
         throw InputError("layer '" + layer + "': token " + std::to_string(numbers[i]) +
                              " in a table of " + std::to_string(entries),
                          "use tokens from 0 to " + std::to_string(entries - 1));
-      rows[i] = static_cast<std::int32_t>(numbers[i]);
+      const std::int64_t own = static_cast<std::int64_t>(numbers[i]) - first_entry;
+      rows[i] = own >= 0 && own < own_entries ? static_cast<std::int32_t>(own) : not_here;
     }
   }
 };
@@ -49,11 +54,14 @@ class EmbeddingPlanner : public LayerPlanner {
     // They stay for the backward pass, in which the caller's batch is gone.
     rows_ =
         compiler.workshop().persistent({{elements}, memory::data_type::s32, memory::format_tag::x});
-    const Rows rows{
-        .tokens = layer_.of == models::Embedding::Of::tokens ? compiler.images() : Memory(),
-        .elements = shape.height,
-        .entries = layer_.entries,
-        .layer = compiler.layer_name()};
+    const bool reads_tokens = layer_.of == models::Embedding::Of::tokens;
+    const TensorPlace place = reads_tokens ? compiler.tensor_place() : TensorPlace{};
+    const Rows rows{.tokens = reads_tokens ? compiler.images() : Memory(),
+                    .elements = shape.height,
+                    .entries = layer_.entries * place.ranks,
+                    .first_entry = layer_.entries * place.rank,
+                    .own_entries = layer_.entries,
+                    .layer = compiler.layer_name()};
     const Description stored(table_.dims(), compiler.storage(), memory::format_tag::nc);
     const Memory table = compiler.working_copy(ParameterRole::weight, table_, stored);
     const Memory made = compiler.make_output(compiler.plain_layout(shape, compiler.storage()));
@@ -63,8 +71,12 @@ class EmbeddingPlanner : public LayerPlanner {
       rows.find(picked);
       const auto* const from = static_cast<const std::byte*>(table.get_data_handle());
       auto* const to = static_cast<std::byte*>(made.get_data_handle());
-      for (std::size_t i = 0; i < picked.size(); ++i)
-        std::memcpy(to + i * bytes, from + to_size(picked[i]) * bytes, bytes);
+      for (std::size_t i = 0; i < picked.size(); ++i) {
+        if (picked[i] == not_here)
+          std::memset(to + i * bytes, 0, bytes);
+        else
+          std::memcpy(to + i * bytes, from + to_size(picked[i]) * bytes, bytes);
+      }
     }));
     compiler.round_output();
   }
@@ -90,6 +102,7 @@ class EmbeddingPlanner : public LayerPlanner {
         const std::size_t first = static_cast<std::size_t>(s) * stretch;
         const std::size_t last = std::min(features, first + stretch);
         for (std::size_t i = 0; i < picked.size(); ++i) {
+          if (picked[i] == not_here) continue;
           float* const to = table.data() + to_size(picked[i]) * features;
           for (std::size_t f = first; f < last; ++f) to[f] += from[i * features + f];
         }

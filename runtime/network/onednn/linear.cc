@@ -32,7 +32,8 @@ class LinearPlanner : public LayerPlanner {
     const Description target = compiler.rows(compiler.output().shape);
     const Description weight = any_weight(compiler.storage());
     const Description bias({outputs_}, compiler.storage(), memory::format_tag::x);
-    forward_.emplace(has_bias_ ? inner_product_forward::desc(kind, source, weight, bias, target)
+    const bool adds_bias = has_bias_ && compiler.adds_bias();
+    forward_.emplace(adds_bias ? inner_product_forward::desc(kind, source, weight, bias, target)
                                : inner_product_forward::desc(kind, source, weight, target),
                      Workshop::attributes(), compiler.engine());
     Workshop& workshop = compiler.workshop();
@@ -43,7 +44,7 @@ class LinearPlanner : public LayerPlanner {
         {DNNL_ARG_SRC, workshop.same_bytes(data, source)},
         {DNNL_ARG_WEIGHTS, compiler.working_copy(weight_, plain_weight_, forward_->weights_desc())},
         {DNNL_ARG_DST, workshop.same_bytes(made, target)}};
-    if (has_bias_)
+    if (adds_bias)
       arguments.emplace(DNNL_ARG_BIAS,
                         compiler.working_copy(ParameterRole::bias, plain_bias_, bias));
     compiler.add_forward(workshop.step(*forward_, arguments));

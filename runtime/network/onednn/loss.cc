@@ -1,5 +1,8 @@
 // The loss, in FP32 whatever is stored. Tests: tests/runtime/network_test.cc.
 #include "runtime/network/loss.h"
+
+#include <memory>
+
 #include "models/base/to_size.h"
 
 #include "runtime/network/onednn/compiler.h"
@@ -15,13 +18,13 @@ class LossPlanner : public LayerPlanner {
   void plan_forward(Compiler& compiler) override {
     const models::Shape& shape = compiler.input(0).shape;
     const Description plain = compiler.plain_layout(shape, memory::data_type::f32);
-    classes_ = to_size(shape.channels);
+    loss_ = std::make_shared<SoftmaxLoss>(to_size(shape.channels), compiler.loss_share());
     compiler.logits() = compiler.workshop().persistent(plain);
     const Memory logits = compiler.logits();
     const Memory source = compiler.forward_input(0, compiler.input_layout(0));
     compiler.add_forward(compiler.workshop().reorder(source, logits));
-    compiler.add_forward(Step([logits, classes = classes_](Call& call) {
-      call.outcome = softmax_cross_entropy(floats(logits), classes, call.labels);
+    compiler.add_forward(Step([logits, loss = loss_](Call& call) {
+      call.outcome = loss->outcome(floats(logits), call.labels);
     }));
   }
 
@@ -32,16 +35,14 @@ class LossPlanner : public LayerPlanner {
     const GradientPart part = compiler.gradient_part(0, plain);
     const Memory logits = compiler.logits();
     const Memory target = part.memory;
-    compiler.program().data_gradients.emplace_back(
-        [logits, target, classes = classes_](Call& call) {
-          softmax_cross_entropy_gradient(floats(logits), classes, call.labels, call.loss_scale,
-                                         floats(target));
-        });
+    compiler.program().data_gradients.emplace_back([logits, target, loss = loss_](Call& call) {
+      loss->gradient(floats(logits), call.labels, call.loss_scale, floats(target));
+    });
     compiler.deliver(part);
   }
 
  private:
-  std::size_t classes_ = 0;
+  std::shared_ptr<SoftmaxLoss> loss_;
 };
 
 }  // namespace
