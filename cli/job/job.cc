@@ -229,6 +229,9 @@ Job load_job(const simulator::Question& question, const LoadRequest& request) {
   if (!question.nic.empty()) take_nic(question.nic, job);
   if (question.stack)
     parsing_option("--stack", [&] { models::take_stack(*question.stack, job.cluster); });
+  if (question.attention_kernel)
+    parsing_option("--attention-kernel",
+                   [&] { models::take_attention_kernel(*question.attention_kernel, job.cluster); });
   if (question.compute_efficiency) take_compute_efficiency(*question.compute_efficiency, job);
   if (given.plan || !question.plan.empty()) {
     take_plan(given, job);

@@ -86,6 +86,12 @@ const Document<Job>& setting_document() {
                                    ? std::nullopt
                                    : std::optional(name(recompute));
                       })
+          .add_if_any("offload",
+                      [](const Job& job) {
+                        return job.question.optimizer.on_host
+                                   ? std::optional(models::offloaded_optimizer)
+                                   : std::nullopt;
+                      })
           .add("ignore_memory", [](const Job& job) { return job.question.ignore_memory; })
           .add("overlap", [](const Job& job) { return job.question.overlap; })
           .add(

@@ -43,8 +43,8 @@ const std::vector<const Field<simulator::Question>*>& question_options() {
     std::vector<const Field<simulator::Question>*> all;
     for (const simulator::ThresholdField& field : simulator::threshold_fields())
       all.push_back(&simulator::question_field(field.name));
-    for (const char* const name :
-         {"accumulate", "recompute", "nccl", "wire", "overlap", "engine", "placement", "stack"})
+    for (const char* const name : {"accumulate", "recompute", "nccl", "wire", "overlap", "engine",
+                                   "placement", "stack", "offload", "attention-kernel"})
       all.push_back(&simulator::question_field(name));
     for (const std::string_view name : simulator::names_of_groups({simulator::layout_group}))
       all.push_back(&simulator::question_field(name));
@@ -169,7 +169,7 @@ RowJob SourceParts::job(const TrainingRow& row) {
     job.cluster = &cluster(
         row.cluster,
         placement.empty() ? std::nullopt : std::optional(models::placement_from_name(placement)),
-        job.options.question.stack);
+        job.options.question.stack, job.options.question.attention_kernel);
     models::check_ranks(*job.cluster, row.ranks);
     return job;
   };
@@ -182,8 +182,9 @@ RowJob SourceParts::job(const TrainingRow& row) {
 
 const models::Cluster& SourceParts::cluster(const std::string& name,
                                             std::optional<models::Placement> placement,
-                                            std::optional<models::Stack> stack) {
-  std::unique_ptr<models::Cluster>& known = clusters_[{name, placement, stack}];
+                                            std::optional<models::Stack> stack,
+                                            std::optional<models::AttentionKernel> kernel) {
+  std::unique_ptr<models::Cluster>& known = clusters_[{name, placement, stack, kernel}];
   if (known) return *known;
   const std::string file = "clusters/" + name + ".yaml";
   const auto text = source_.files.texts.find(file);
@@ -192,6 +193,7 @@ const models::Cluster& SourceParts::cluster(const std::string& name,
           ? models::catalog_cluster(name)
           : models::parse_cluster_yaml(text->second, source_.path(file)));
   if (stack) models::take_stack(*stack, *known);
+  if (kernel) models::take_attention_kernel(*kernel, *known);
   if (placement) {
     known->placement = *placement;
     known->slots.clear();

@@ -74,10 +74,12 @@ class SourceParts {
   // Throws InputError that names expected.csv and the row's line, or the file and line of a
   // cluster or network.
   [[nodiscard]] RowJob job(const TrainingRow& row);
-  // With its ranks placed as `placement` says, and layers' times those of the stack, where they do.
+  // With its ranks placed as `placement` says, layers' times those of the stack, and attention that of the kernel,
+  // where they do.
   [[nodiscard]] const models::Cluster& cluster(const std::string& name,
                                                std::optional<models::Placement> placement = {},
-                                               std::optional<models::Stack> stack = {});
+                                               std::optional<models::Stack> stack = {},
+                                               std::optional<models::AttentionKernel> kernel = {});
   [[nodiscard]] const SourceNetwork& network(const std::string& name, std::optional<int> sequence);
 
   // The words by which `paceline predict` knows them: a path or a name.
@@ -87,7 +89,8 @@ class SourceParts {
  private:
   const Source& source_;
   ClusterEdit edit_;
-  std::map<std::tuple<std::string, std::optional<models::Placement>, std::optional<models::Stack>>,
+  std::map<std::tuple<std::string, std::optional<models::Placement>, std::optional<models::Stack>,
+                      std::optional<models::AttentionKernel>>,
            std::unique_ptr<models::Cluster>>
       clusters_;
   std::map<std::pair<std::string, int>, std::unique_ptr<SourceNetwork>> networks_;

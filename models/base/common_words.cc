@@ -37,7 +37,7 @@ constexpr std::array words = {
     CommonWord{"option", "--pp", pipeline},
     CommonWord{"option", "--cp", "give --context C"},
     CommonWord{"option", "--ep", "give --expert E"},
-    CommonWord{"option", "--offload*", "parameters and states on the host are not modelled"},
+    CommonWord{"option", "--offload*", "give --offload optimizer; parameters on the host are not modelled"},
     CommonWord{"option", "--activation-checkpointing", recomputation},
     CommonWord{"option", "--checkpointing", recomputation},
     CommonWord{"option", "--tokens",

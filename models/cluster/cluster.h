@@ -49,6 +49,14 @@ struct DeviceNames {
 };
 
 // Rates that a transformer's kernels reach in 16 bits, measured one kernel at a time.
+// Kernels of fused attention: FlashAttention (Dao 2022, arXiv 2205.14135), FlashAttention-2 (Dao 2023, arXiv 2307.08691)
+// and FlashAttention-3 (Shah 2024, arXiv 2407.08608), which cuDNN's is as fast as.
+enum class AttentionKernel { flash_1, flash_2, flash_3 };
+inline constexpr std::array<std::pair<AttentionKernel, std::string_view>, 3> attention_kernels = {
+    {{AttentionKernel::flash_1, "flash-1"},
+     {AttentionKernel::flash_2, "flash-2"},
+     {AttentionKernel::flash_3, "flash-3"}}};
+
 struct TransformerKernels {
   // Share of the dense peak that matrix products reach whose weights have sides of `full_side` and more, and of
   // that share those whose smaller side is `middle_side` and `small_side`.
@@ -59,6 +67,8 @@ struct TransformerKernels {
   // FLOP/s of the forward pass of fused causal attention with heads of 128 over long sequences, half of the
   // square counted, and the length of a sequence over which it reaches half of that.
   Figure<FlopsPerSecond> attention;
+  // The same of a kernel that is named; nothing where it is not known, or does not run on the device.
+  std::array<std::optional<Figure<FlopsPerSecond>>, 3> attention_by = {};
   double half_rate_sequence = 0;
   // The rate of a product with sides of `full_side` in FP8, without casts of its operands, over that in 16 bits;
   // nothing where the device has no FP8.
@@ -216,5 +226,7 @@ struct Cluster {
 // Gives layers the fixed time of a stack. Throws InputError where devices launch no kernels: processors, and
 // clusters without effects.
 void take_stack(Stack stack, Cluster& cluster);
+// Gives attention of transformers the rate of this kernel. Throws InputError where that is not known on the device.
+void take_attention_kernel(AttentionKernel kernel, Cluster& cluster);
 
 }  // namespace paceline::models

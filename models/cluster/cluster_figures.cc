@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "models/base/error.h"
+#include "models/base/names.h"
 #include "models/cluster/fabric.h"
 #include "models/cluster/platform.h"
 
@@ -24,6 +25,20 @@ void take_stack(Stack stack, Cluster& cluster) {
                                  cluster.device.name),
                      "leave it out: it is for GPUs");
   take_stack(stack, *cluster.effects);
+}
+
+void take_attention_kernel(AttentionKernel kernel, Cluster& cluster) {
+  TransformerKernels* const kernels =
+      cluster.device.transformer ? &*cluster.device.transformer : nullptr;
+  const auto known =
+      kernels == nullptr ? std::nullopt : kernels->attention_by[static_cast<std::size_t>(kernel)];
+  if (!known)
+    throw InputError(fmt::format("how fast {} is on {} is not known",
+                                 name_in(attention_kernels, kernel), cluster.device.name),
+                     "leave it out");
+  // What a token takes whatever the length of its sequence is taken to be the same.
+  kernels->half_rate_sequence *= known->value / kernels->attention.value;
+  kernels->attention = *known;
 }
 
 }  // namespace paceline::models

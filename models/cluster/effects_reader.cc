@@ -44,6 +44,7 @@ Effects effects_of(bool geforce) {
           .mixed_launch_share = catalog_figure("mixed_launch_share", factor).value,
           .host_launch = none,
           .host_launch_transformer = none,
+          .host_update = catalog_figure("host_update", bandwidth),
           .unexplained = catalog_figure("unexplained", factor),
           .unexplained_doubling = catalog_figure("unexplained_doubling", factor),
           .unexplained_exposed = catalog_figure("unexplained_exposed", factor)};
@@ -87,8 +88,8 @@ Effects catalog_processor_effects() {
 Effects read_effects(const YAML::Node& node, const std::string& file, Effects effects) {
   const YamlMap map(node, file, "the effects",
                     {"rank_spread", "jitter", "crowding", "slowdown", "memory_bound",
-                     "collective_launch", "layer_launch", "host_launch", "stack", "unexplained",
-                     "unexplained_doubling", "unexplained_exposed"});
+                     "collective_launch", "layer_launch", "host_launch", "host_update", "stack",
+                     "unexplained", "unexplained_doubling", "unexplained_exposed"});
   const Basis basis;
   override_figure(map, "rank_spread", basis, factor, effects.rank_spread, Zero::allowed);
   override_figure(map, "jitter", basis, factor, effects.jitter, Zero::allowed);
@@ -111,6 +112,7 @@ Effects read_effects(const YAML::Node& node, const std::string& file, Effects ef
   override_figure(map, "layer_launch", basis, seconds, effects.layer_launch, Zero::allowed);
   override_figure(map, "host_launch", basis, seconds, effects.host_launch, Zero::allowed);
   if (map.has("host_launch")) effects.host_launch_transformer = effects.host_launch;
+  override_figure(map, "host_update", basis, bandwidth, effects.host_update);
   override_figure(map, "unexplained", basis, factor, effects.unexplained, Zero::allowed);
   override_figure(map, "unexplained_doubling", basis, factor, effects.unexplained_doubling,
                   Zero::allowed);

@@ -217,8 +217,8 @@ std::vector<CatalogEntry> catalog_links() {
 // Reads "transformer: {product: 0.72, attention: 640 TFLOP/s, ...}".
 TransformerKernels read_transformer(const YamlMap& device, const Basis& basis) {
   const YamlMap map(device.at("transformer"), device.file(), "transformer",
-                    {"product", "of_middle", "of_small", "attention", "half_rate_sequence", "fp8",
-                     "reached", "provenance", "source"});
+                    {"product", "of_middle", "of_small", "attention", "half_rate_sequence",
+                     "flash-1", "flash-2", "flash-3", "fp8", "reached", "provenance", "source"});
   require(map, {"product", "of_middle", "of_small", "attention", "half_rate_sequence", "reached"});
   const Basis own = map.has("source") ? basis_of(map) : basis;
   TransformerKernels kernels;
@@ -226,6 +226,9 @@ TransformerKernels read_transformer(const YamlMap& device, const Basis& basis) {
   kernels.middle_share = map.parsed("of_middle", share);
   kernels.small_share = map.parsed("of_small", share);
   override_figure(map, "attention", own, flop_rate, kernels.attention);
+  for (const auto& [kernel, name] : attention_kernels)
+    override_figure(map, std::string(name), own, flop_rate,
+                    kernels.attention_by[static_cast<std::size_t>(kernel)]);
   override_figure(map, "reached", own, roofline_share, kernels.reached);
   if (map.has("fp8")) override_figure(map, "fp8", own, roofline_share, kernels.fp8);
   kernels.half_rate_sequence = map.parsed(

@@ -63,6 +63,9 @@ inline constexpr int most_optimizer_states = 16;
 struct OptimizerChoice {
   std::optional<OptimizerKind> kind = {};
   std::optional<int> states = {};  // in place of the kind
+  // Whether masters and states are in the host's memory, and its processors update them (ZeRO-Offload, Ren 2021,
+  // arXiv 2101.06840, 4.1).
+  bool on_host = false;
 
   [[nodiscard]] Optimizer of(const NetworkWork& network) const {
     if (states) return *states;

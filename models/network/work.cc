@@ -17,6 +17,8 @@ namespace {
 constexpr int states_with_attention = 2;
 constexpr std::int64_t most_elements = std::int64_t{1} << 40;
 constexpr std::int64_t most_work = std::int64_t{1} << 53;  // all counts up to it are exact doubles
+// Of all layers, so that no sum overflows. Long sequences need it: 8 billion parameters take 2^54 for 262,144 tokens.
+constexpr std::int64_t most_work_of_network = std::int64_t{1} << 60;
 
 // A product that must stay exact in a double and far from overflow.
 std::int64_t product(const std::string& layer, std::initializer_list<std::int64_t> factors) {
@@ -438,9 +440,9 @@ NetworkWork work(const Network& network) {
     if (std::holds_alternative<Attention>(layer.kind))
       result.optimizer_states = states_with_attention;
     flops += entry.forward_flops;
-    if (flops > most_work) {
+    if (flops > most_work_of_network) {
       throw InputError(
-          fmt::format("layer '{}': the work up to this layer is beyond 2^53", layer.name),
+          fmt::format("layer '{}': the work up to this layer is beyond 2^60", layer.name),
           "use smaller sizes");
     }
     result.layers.push_back(std::move(entry));

@@ -153,7 +153,7 @@ struct NetworkWork {
 [[nodiscard]] NetworkWork scaled_to(NetworkWork network, std::int64_t sequence);
 
 // Throws InputError that names the layer if shapes do not fit together (shape_inference.h), or if
-// the forward FLOPs of the network exceed 2^53, so that no total overflows. O(layers).
+// the forward FLOPs of the network exceed 2^60, so that no total overflows. O(layers).
 [[nodiscard]] NetworkWork work(const Network& network);
 
 }  // namespace paceline::models

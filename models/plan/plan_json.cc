@@ -90,12 +90,13 @@ Json made_for_json(const MadeFor& job) {
                {"precision", name(job.precision)}};
   if (job.sequence > 0) json["sequence"] = job.sequence;
   if (job.recompute != Recompute::none) json["recompute"] = name(job.recompute);
+  if (job.optimizer_on_host) json["offload"] = offloaded_optimizer;
   return json;
 }
 
 MadeFor read_made_for(const JsonValue& entry) {
   entry.check_keys({"cluster", "cluster_digest", "batch_per_rank", "accumulate", "precision",
-                    "sequence", "recompute"});
+                    "sequence", "recompute", "offload"});
   MadeFor job;
   job.cluster = entry.at("cluster").text(longest_name);
   job.cluster_digest = entry.at("cluster_digest").text(longest_name);
@@ -108,6 +109,12 @@ MadeFor read_made_for(const JsonValue& entry) {
   if (entry.has("recompute"))
     job.recompute = entry.at("recompute").named([](const std::string& text) {
       return recompute_from_name(text);
+    });
+  if (entry.has("offload"))
+    job.optimizer_on_host = entry.at("offload").named([](const std::string& text) {
+      if (text != offloaded_optimizer)
+        throw unknown_name("part", text, {std::string(offloaded_optimizer)});
+      return true;
     });
   return job;
 }

@@ -32,6 +32,9 @@ struct PlannedGradient {
   bool operator==(const PlannedGradient&) const = default;
 };
 
+// What --offload and documents call an optimizer on the host (OptimizerChoice::on_host).
+inline constexpr std::string_view offloaded_optimizer = "optimizer";
+
 // The job that a plan was made for, as far as the plan itself does not say it.
 struct MadeFor {
   std::string cluster;         // its name
@@ -41,6 +44,7 @@ struct MadeFor {
   Precision precision = Precision::mixed;
   std::int64_t sequence = 0;  // elements of one sample's sequence; 0 where it has none
   Recompute recompute = Recompute::none;
+  bool optimizer_on_host = false;
 
   bool operator==(const MadeFor&) const = default;
 };

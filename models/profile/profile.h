@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "models/base/precision.h"
 #include "models/base/units.h"
 #include "models/collective/catalogue.h"
+#include "models/network/work.h"
 
 namespace paceline::models {
 
@@ -30,6 +32,8 @@ struct CalibratedThroughput {
   int solved_from = 1;
   // Elements of each sample, where samples are sequences; 0: not known, and taken to be the job's.
   std::int64_t sequence = 0;
+  // The network, where it is at hand; null where its name says it.
+  std::shared_ptr<const NetworkWork> of = nullptr;
 };
 
 // How many times as long a rank of a job of several ranks computes as one alone; and how many times

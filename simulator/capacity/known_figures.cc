@@ -50,6 +50,7 @@ void settle_compute(models::Cluster& cluster, models::Profile* profile) {
     settle(cluster.effects->layer_launch);
     settle(cluster.effects->host_launch);
     settle(cluster.effects->host_launch_transformer);
+    settle(cluster.effects->host_update);
   }
   if (profile == nullptr) return;
   for (models::CalibratedThroughput& entry : profile->throughputs) settle(entry.samples);

@@ -38,15 +38,31 @@ bool takes_kernels(const ComputeRequest& request) {
   return is_by_kernels(request.network, request.device, request.precision);
 }
 
+double bytes_of_copies(const ComputeRequest& request) {
+  return models::has_masters(request.precision)
+             ? 2.0 * static_cast<double>(request.network.parameters())
+             : 0;
+}
+
 // The time of an update of all parameters of the network: its memory traffic, in mixed precision with the 16-bit
 // weights, and its products.
 Seconds update_time(const ComputeRequest& request, const Roofline& roofline) {
   const models::OptimizerCost cost =
       models::optimizer_cost(request.network, request.optimizer.of(request.network));
-  const double copies = models::has_masters(request.precision)
-                            ? 2.0 * static_cast<double>(request.network.parameters())
-                            : 0;
-  return Bytes{cost.bytes + copies} / roofline.memory + Flops{cost.flops} / roofline.flops;
+  return Bytes{cost.bytes + bytes_of_copies(request)} / roofline.memory +
+         Flops{cost.flops} / roofline.flops;
+}
+
+// The same by the processors of the host, which all ranks of a node share, and the way of the copies to the device.
+Seconds update_on_host(const ComputeRequest& request, const models::Effects& effects, Bound bound) {
+  const double bytes =
+      models::optimizer_cost(request.network, request.optimizer.of(request.network)).bytes;
+  const double copies = bytes_of_copies(request);
+  const Seconds way = request.host_link == nullptr
+                          ? Seconds{0}
+                          : Bytes{copies} / rate_at(request.host_link->bandwidth, bound);
+  return Bytes{request.ranks_of_node * (bytes + copies)} / rate_at(effects.host_update, bound) +
+         way;
 }
 
 void scale(ComputeTimes& times, double factor) {
@@ -257,8 +273,14 @@ ComputeTimes structural_times(const ComputeRequest& request, Bound bound = Bound
   return times;
 }
 
-// The network of the zoo that an entry is about, for samples of its length.
+// Whether the network that an entry is about is known, by itself or as one of the zoo.
+bool is_known(const models::CalibratedThroughput& entry) {
+  return entry.of != nullptr || models::is_in_zoo(entry.network);
+}
+
+// The network that an entry is about, for samples of its length.
 models::NetworkWork as_measured(const models::CalibratedThroughput& entry) {
+  if (entry.of != nullptr) return *entry.of;
   models::Network network = models::zoo_network(entry.network);
   if (entry.sequence != 0 && network.input().is_sequence)
     network = network.with_sequence(entry.sequence);
@@ -274,7 +296,7 @@ Seconds structural_total(const ComputeRequest& request, const models::NetworkWor
 }
 
 // The time of a batch whose samples have the request's length, over that of a batch whose samples have
-// the entry's length. For a network of the zoo, whose samples can have any length, or with fused attention, it is
+// the entry's length. For a network that is known, whose samples can have any length, or with fused attention, it is
 // the ratio of structural times; the ratio of lengths, which leaves attention out, is the other end of the
 // interval. For other networks it is the ratio of lengths. Throws InputError if the network reads no sequence.
 double length_ratio(const ComputeRequest& request, const models::CalibratedThroughput& entry,
@@ -286,10 +308,9 @@ double length_ratio(const ComputeRequest& request, const models::CalibratedThrou
                      "leave its sequence out");
   const double by_length =
       static_cast<double>(request.network.sequence) / static_cast<double>(entry.sequence);
-  const bool is_in_zoo = models::is_in_zoo(entry.network);
-  if (!is_in_zoo && !request.network.fuses_attention()) return by_length;
+  if (!is_known(entry) && !request.network.fuses_attention()) return by_length;
   const models::NetworkWork measured =
-      is_in_zoo ? as_measured(entry) : models::scaled_to(request.network, entry.sequence);
+      is_known(entry) ? as_measured(entry) : models::scaled_to(request.network, entry.sequence);
   const double by_roofline = structural_total(request, request.network, entry.batch_per_rank) /
                              structural_total(request, measured, entry.batch_per_rank);
   return bound == Bound::stated ? by_roofline
@@ -337,9 +358,7 @@ std::optional<ComputeTimes> transferred_times(const ComputeRequest& request, Bou
   if (request.profile == nullptr || request.profile->device != request.device.name)
     return std::nullopt;
   for (const models::CalibratedThroughput& entry : request.profile->throughputs) {
-    if (entry.precision != request.precision || entry.ranks != 1 ||
-        !models::is_in_zoo(entry.network))
-      continue;
+    if (entry.precision != request.precision || entry.ranks != 1 || !is_known(entry)) continue;
     const models::NetworkWork measured = as_measured(entry);
     const double ratio = entry.batch_per_rank * sample_time(entry, Bound::stated) /
                          structural_total(request, measured, entry.batch_per_rank);
@@ -416,6 +435,24 @@ ComputeTimes times_alone(const ComputeRequest& request, Bound bound) {
   if (auto times = throughput_times(request, bound)) return *std::move(times);
   if (auto times = transferred_times(request, bound)) return *std::move(times);
   return reached_roofline(request, bound);
+}
+
+// The times of a rank of several, which slow each other down where that is calibrated.
+ComputeTimes times_in_job(const ComputeRequest& request, Bound bound) {
+  ComputeTimes times = times_alone(request, bound);
+  recompute(request, times);
+  if (request.profile == nullptr || request.ranks == 1) return times;
+  for (const models::CalibratedSlowdown& entry : request.profile->slowdowns) {
+    if (entry.network != request.network.name || entry.precision != request.precision) continue;
+    scale(times, cost_at(entry.factor, bound));
+    times.calibrated_ranks = entry.solved_from;
+    times.source += fmt::format(", x {:.4g} in a job of several ranks as calibrated ({})",
+                                entry.factor.value, entry.factor.source);
+    times.beside_collectives = entry.beside_traffic;
+    if (entry.beside_traffic)
+      times.source += fmt::format(", x {:.4g} beside collectives", entry.beside_traffic->value);
+  }
+  return times;
 }
 
 }  // namespace
@@ -498,19 +535,12 @@ ComputeTimes roofline_times(const ComputeRequest& request, Bound bound) {
 }
 
 ComputeTimes compute_times(const ComputeRequest& request, Bound bound) {
-  ComputeTimes times = times_alone(request, bound);
-  recompute(request, times);
-  if (request.profile == nullptr || request.ranks == 1) return times;
-  for (const models::CalibratedSlowdown& entry : request.profile->slowdowns) {
-    if (entry.network != request.network.name || entry.precision != request.precision) continue;
-    scale(times, cost_at(entry.factor, bound));
-    times.calibrated_ranks = entry.solved_from;
-    times.source += fmt::format(", x {:.4g} in a job of several ranks as calibrated ({})",
-                                entry.factor.value, entry.factor.source);
-    times.beside_collectives = entry.beside_traffic;
-    if (entry.beside_traffic)
-      times.source += fmt::format(", x {:.4g} beside collectives", entry.beside_traffic->value);
-  }
+  ComputeTimes times = times_in_job(request, bound);
+  if (!request.optimizer.on_host || request.effects == nullptr) return times;
+  const Figure<BytesPerSecond>& rate = request.effects->host_update;
+  times.update = update_on_host(request, *request.effects, bound);
+  times.source += fmt::format(", the update by the host at {} of a node ({})", to_text(rate.value),
+                              name(rate.provenance));
   return times;
 }
 

@@ -1,6 +1,10 @@
 // How long a rank computes: forward and backward of each layer, and the optimizer's update.
 //
 // Times come from the first of these that there is (docs/design.md, "The iteration DAG"):
+// An update by the host's processors (OptimizerChoice::on_host) moves what one of the device does, in FP32, at
+// Effects::host_update over the ranks of the node; then the 16-bit copy travels to the device. Gradients travel to the
+// host beside the backward pass, which is not counted.
+//
 //  1. per-layer times of the profile, for this network, precision and batch, and its update, where the
 //     profile has one;
 //  2. a calibrated throughput of the whole network on one rank, spread over the layers by the
@@ -109,6 +113,9 @@ struct ComputeRequest {
   int ranks = 1;                             // of the job
   const models::Effects* effects = nullptr;  // null: no time of a layer is fixed
   models::OptimizerChoice optimizer = {};    // as in MemoryRequest
+  // Where the host updates the weights: the ranks of a node, which share its processors, and the link of a rank to it.
+  int ranks_of_node = 1;
+  const models::Link* host_link = nullptr;
   models::Recompute recompute = models::Recompute::none;
   // The whole network, where `network` is a rank's share of it (models/layout/rank_work.h); else null. What is
   // calibrated belongs to the whole: it takes some factor of its roofline's time, and a rank takes the same factor

@@ -232,11 +232,17 @@ DeviceMemory memory_of(const MemoryRequest& request, const RankPart& part,
   const ActivationPeakSearch search(part.network, request);
   const bool are_added = gradient > element && !are_masters;
   const ActivationPeak peak = search.find();
-  return {.parameters = are_masters ? Bytes{0} : share(sharding.parameters) * element,
-          .masters = is_mixed ? share(sharding.states) * fp32_size : Bytes{0},
-          .gradients =
-              (waits ? 2 : 1) * (are_whole ? parameters : share(sharding.gradients)) * gradient,
-          .optimizer = kept / own * share(sharding.states) * fp32_size,
+  const bool on_host = request.optimizer.on_host;
+  const bool are_gradients_on_host =
+      on_host && !are_whole && sharding.gradients == models::TensorPlacement::split;
+  const Bytes masters = is_mixed ? share(sharding.states) * fp32_size : Bytes{0};
+  const Bytes states = kept / own * share(sharding.states) * fp32_size;
+  const Bytes gradients =
+      (waits ? 2 : 1) * (are_whole ? parameters : share(sharding.gradients)) * gradient;
+  return {.parameters = are_masters && !on_host ? Bytes{0} : share(sharding.parameters) * element,
+          .masters = on_host ? Bytes{0} : masters,
+          .gradients = are_gradients_on_host ? Bytes{0} : gradients,
+          .optimizer = on_host ? Bytes{0} : states,
           .activations = batch * (peak.activations + part.batches_kept * search.kept()),
           .input = batch * static_cast<double>(part.network.input_elements) * fp32_size,
           .workspace = batch * peak.workspace + (are_added ? search.largest_block() : Bytes{0}) +
@@ -245,6 +251,7 @@ DeviceMemory memory_of(const MemoryRequest& request, const RankPart& part,
                          ? k_fac.buffers.value_or(buffer_bytes(request.plan))
                          : sharded_buffers(request, part, all, shards),
           .factors = k_fac.factors,
+          .on_host = on_host ? masters + states + share(sharding.gradients) * fp32_size : Bytes{0},
           .peak_layer = peak.layer,
           .stage = part.stage};
 }

@@ -21,6 +21,9 @@
 //          which those of the unit before are reduced; and w for each parameter in no block, or for
 //          each of the N where they are not dropped after the forward pass
 //
+// Where the host updates the weights (OptimizerChoice::on_host), it keeps masters, states, and FP32 gradients that are
+// split; parameters that are split are on the device in the type of the forward pass (ZeRO-Offload, Ren 2021, 4.1).
+//
 // Two parts come and go: activations, which the forward pass stores (LayerWork::stored) and the backward pass
 // drops, last layer first; and a workspace, the gradients of activations that one layer's backward pass reads
 // and writes (for K-FAC, also the FP32 matrix that A is computed from, of the layer where it is largest). Where gradients
@@ -74,6 +77,7 @@ struct DeviceMemory {
   Bytes workspace;
   Bytes buffers;
   Bytes factors = {};  // of K-FAC
+  Bytes on_host = {};  // of the host's memory, in place of the device's
   int peak_layer = 0;  // in whose backward pass activations and workspace are largest together
   int stage = 0;       // of a pipeline, whose ranks need so much; the others need no more
 

@@ -81,6 +81,8 @@ class Notes {
       : settings_(settings), framework_(framework) {
     if (settings.plan.wire == models::WireType::fp16)
       add("the plan's gradients travel in FP16: bfloat16 is written, which is as large");
+    if (settings.job.optimizer_on_host && framework != "DeepSpeed")
+      add("the optimizer on the host is not set here");
   }
 
   void add(const std::string& note) { notes_.push_back(note); }
@@ -228,6 +230,7 @@ ExportedText deepspeed_text(const models::PlanDocument& document) {
       zero["allgather_bucket_size"] = of.largest_bucket();
     if (of.replicas() > 1) zero["mics_shard_size"] = of.shards();
   }
+  if (of.job.optimizer_on_host) zero["offload_optimizer"] = Json{{"device", "cpu"}};
   json["zero_optimization"] = zero;
   if (of.recomputes() != RecomputeKind::none)
     notes.add(

@@ -27,6 +27,13 @@ ComputeTimes accumulated(ComputeTimes compute, int batches) {
   return compute;
 }
 
+// The link of a rank to its host.
+const models::Link& link_to_host(const models::Cluster& cluster) {
+  return cluster.host_link                    ? *cluster.host_link
+         : cluster.host && cluster.host->lane ? *cluster.host->lane
+                                              : cluster.intra;
+}
+
 // The times to read, decode and copy the batches of all ranks of a node, which share its storage and
 // its CPUs. Decoded samples are copied to the device as FP32, over its host link.
 InputTimes input_times(const PredictionRequest& request, int ranks, Bound bound) {
@@ -40,9 +47,7 @@ InputTimes input_times(const PredictionRequest& request, int ranks, Bound bound)
   }
   if (cluster.decode_per_node)
     times.decode = node_samples / rate_at(*cluster.decode_per_node, bound);
-  const models::Link& host = cluster.host_link                    ? *cluster.host_link
-                             : cluster.host && cluster.host->lane ? *cluster.host->lane
-                                                                  : cluster.intra;
+  const models::Link& host = link_to_host(cluster);
   const Bytes batch_bytes = static_cast<double>(request.batch_per_rank) *
                             static_cast<double>(request.network.input_elements) * Bytes{4};
   times.host_to_device = batches * cost_at(host.latency, bound) +
@@ -128,16 +133,22 @@ PredictorSetting& JobSettings::at(int ranks, Bound bound) {
   for (const auto& known : settings_) {
     if (known->ranks == ranks && known->bound == bound) return *known;
   }
-  const ComputeRequest request{request_.network,
-                               request_.cluster.device,
-                               request_.profile,
-                               request_.precision,
-                               request_.batch_per_rank,
-                               ranks,
-                               effects(),
-                               request_.optimizer,
-                               request_.recompute,
-                               mesh_ ? &mesh_->whole().network : nullptr};
+  // Of a mesh, all ranks of a node update at the same time.
+  const int ranks_of_copy = mesh_ ? mesh_->whole().layout.ranks_of_sample() : 1;
+  const int ranks_per_node =
+      mesh_ ? mesh_->whole().cluster.ranks_per_node : request_.cluster.ranks_per_node;
+  const ComputeRequest request{.network = request_.network,
+                               .device = request_.cluster.device,
+                               .profile = request_.profile,
+                               .precision = request_.precision,
+                               .batch_per_rank = request_.batch_per_rank,
+                               .ranks = ranks,
+                               .effects = effects(),
+                               .optimizer = request_.optimizer,
+                               .ranks_of_node = std::min(ranks * ranks_of_copy, ranks_per_node),
+                               .host_link = &link_to_host(request_.cluster),
+                               .recompute = request_.recompute,
+                               .whole = mesh_ ? &mesh_->whole().network : nullptr};
   const CommunicationCost cost =
       communication_cost(request_.cluster, request_.profile, bound, ranks);
   const Seconds launch = effects() != nullptr ? effects()->collective_launch.value : Seconds{0};

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <optional>
 
 #include "models/base/error.h"
@@ -38,6 +39,7 @@ models::CalibratedThroughput throughput_of(const PredictionRequest& request,
   models::CalibratedThroughput throughput{request.network.name, request.precision,
                                           request.batch_per_rank, samples};
   throughput.sequence = request.network.sequence;
+  throughput.of = std::make_shared<const models::NetworkWork>(request.network);
   return throughput;
 }
 

@@ -171,6 +171,10 @@ const Document<DeviceMemory>& memory_document() {
           .add("input_bytes", &DeviceMemory::input)
           .add("workspace_bytes", &DeviceMemory::workspace)
           .add("buffers_bytes", &DeviceMemory::buffers)
+          .add_if_any("on_host_bytes",
+                      [](const DeviceMemory& memory) {
+                        return only_if(memory.on_host > Bytes{0}, memory.on_host);
+                      })
           .add_if_any("factors_bytes",
                       [](const DeviceMemory& memory) {
                         return only_if(memory.factors > Bytes{0}, memory.factors);

@@ -85,8 +85,9 @@ struct Question : PredictionOptions {
   std::optional<GlobalBatch> global_batch;  // it takes the place of `accumulate`
   std::vector<models::WireType> wires;      // none: the precision's own
   StatedCompute compute;
-  std::optional<double> compute_efficiency;  // in place of the device's
-  std::optional<models::Stack> stack;        // in place of the cluster's
+  std::optional<double> compute_efficiency;                 // in place of the device's
+  std::optional<models::Stack> stack;                       // in place of the cluster's
+  std::optional<models::AttentionKernel> attention_kernel;  // in place of the device's
   double gradient_scale = 1;   // by which the elements of every gradient are multiplied
   bool ignore_memory = false;  // whether jobs are timed that the device's memory does not hold
   std::string what_if;         // by which links and devices are other than the cluster's

@@ -10,6 +10,7 @@
 #include "models/base/names.h"
 #include "models/base/parse_units.h"
 #include "models/network/network.h"
+#include "models/plan/plan_json.h"
 #include "simulator/cost/nccl_tables.h"
 #include "simulator/planner/threshold_fields.h"
 #include "simulator/prediction/matched_compute.h"
@@ -238,6 +239,18 @@ Fields job_fields() {
          question.optimizer.kind = value_named(models::optimizer_kinds, "optimizer", text);
        },
        [](const Question& question) { return question.optimizer.kind.has_value(); }},
+      {{.name = "offload",
+        .takes = "optimizer",
+        .group = precision_group,
+        .help = "What the host keeps: optimizer for FP32 masters, states and gradients, which its "
+                "processors update (ZeRO-Offload)",
+        .is_expert = true},
+       [](Question& question, const std::string& text) {
+         if (text != models::offloaded_optimizer)
+           throw unknown_name("part", text, {std::string(models::offloaded_optimizer)});
+         question.optimizer.on_host = true;
+       },
+       [](const Question& question) { return question.optimizer.on_host; }},
       {{.name = "optimizer-states",
         .takes = "N",
         .group = precision_group,
@@ -425,6 +438,18 @@ Fields computation_fields() {
           &Question::stack,
           +[](const std::string& text) {
             return std::optional(value_named(models::stacks, "stack", text));
+          }),
+      field<Question>(
+          {.name = "attention-kernel",
+           .takes = "flash-1|flash-2|flash-3",
+           .group = computation_group,
+           .help = "Kernel of fused attention: FlashAttention 1, 2 (PyTorch's until 2025), or 3, "
+                   "as fast as cuDNN's; the fastest of the device without",
+           .python = "str",
+           .is_expert = true},
+          &Question::attention_kernel,
+          +[](const std::string& text) {
+            return std::optional(value_named(models::attention_kernels, "attention kernel", text));
           }),
       other_field(
           {.name = "scale-gradients",

@@ -9,6 +9,7 @@
 #include "models/base/error.h"
 #include "models/cluster/catalog.h"
 #include "models/cluster/yaml.h"
+#include "tests/support/error_of.h"
 
 namespace paceline::models {
 namespace {
@@ -135,6 +136,25 @@ TEST(ClusterEffects, AreRefusedInOneLine) {
   EXPECT_NE(error_of("effects: {crowding: 0}\n").find("not more than 0"), std::string::npos);
   EXPECT_NE(error_of("effects: {layer_launch: 5}\n").find("f:7"), std::string::npos);
   EXPECT_EQ(error_of("effects: {jitter: 0.01}\n", "knl-7250"), "no error");
+}
+
+// A kernel of attention that is named has its own rate, where that is known.
+TEST(AttentionKernels, HaveTheirRates) {
+  Cluster cluster = catalog_cluster("h100-ndr");
+  const double fastest = cluster.device.transformer->attention.value.value();
+  double before = 0;
+  for (const auto& [kernel, name] : attention_kernels) {
+    take_attention_kernel(kernel, cluster);
+    EXPECT_GT(cluster.device.transformer->attention.value.value(), before) << name;
+    before = cluster.device.transformer->attention.value.value();
+  }
+  EXPECT_EQ(before, fastest);
+  Cluster ampere = catalog_cluster("dgx-a100-hdr");
+  EXPECT_EQ(test::error_of([&] { take_attention_kernel(AttentionKernel::flash_3, ampere); }),
+            "how fast flash-3 is on a100-80g is not known; leave it out");
+  Cluster pascal = catalog_cluster("jizhi-p40");
+  EXPECT_EQ(test::error_of([&] { take_attention_kernel(AttentionKernel::flash_1, pascal); }),
+            "how fast flash-1 is on p40 is not known; leave it out");
 }
 
 }  // namespace

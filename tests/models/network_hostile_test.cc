@@ -181,7 +181,7 @@ TEST(NetworkYamlFaults, NoCountOverflows) {
   }
   EXPECT_EQ(
       yaml_error("network: net\ninput: [90000, 100, 100]\nlayers:\n" + many),
-      "net.yaml:5:5: layer 'c2': the work up to this layer is beyond 2^53; use smaller sizes");
+      "net.yaml:162:5: layer 'c159': the work up to this layer is beyond 2^60; use smaller sizes");
 }
 
 // 9008 times 10^12 elements are more than 2^53.

@@ -214,6 +214,26 @@ TEST(ComputeTimes, OfASmallBatchOfATransformerAreThoseOfItsHost) {
   EXPECT_GE(total(1000, 0), static_cast<double>(layers) * Seconds{1e-3});
 }
 
+// An update on the host: 28 bytes of FP32 numbers and two of the copy, for all ranks of the node, and the copy's way back.
+TEST(ComputeTimes, OfAnUpdateOnTheHostAreThoseOfItsMemory) {
+  const models::NetworkWork network = models::work(models::zoo_network("gpt2-small"));
+  const models::Device d = models::catalog_device("h100");
+  const models::Cluster cluster = models::catalog_cluster("h100-ndr");
+  models::Effects effects = *cluster.effects;
+  effects.host_update =
+      Figure<BytesPerSecond>::exact(BytesPerSecond{1e11}, Provenance::measured, "test");
+  const auto n = static_cast<double>(network.parameters());
+  ComputeRequest request{network, d, nullptr, Precision::mixed, 1, 8, &effects};
+  request.host_link = &cluster.intra;
+  request.ranks_of_node = 8;
+  const Seconds on_device = compute_times(request, Bound::stated).update;
+  request.optimizer.on_host = true;
+  const Seconds on_host = compute_times(request, Bound::stated).update;
+  EXPECT_NEAR(on_host.value(), 8 * 30 * n / 1e11 + 2 * n / cluster.intra.bandwidth.value.value(),
+              1e-9 * on_host.value());
+  EXPECT_GT(on_host, 10 * on_device);
+}
+
 // Neither the fixed times of layers nor the update grow with the batch.
 TEST(ComputeTimes, OfAnotherBatchKeepWhatDoesNotGrowWithIt) {
   const models::NetworkWork network = models::work(models::zoo_network("bert-large"));

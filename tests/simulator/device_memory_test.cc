@@ -86,6 +86,30 @@ TEST(DeviceMemory, OfMixedPrecisionHasMasters) {
   EXPECT_EQ(memory.buffers.value(), 2 * 2 * 1568 * 128);
 }
 
+// The host has masters and states, and of gradients those that are split. Parameters stay in 16 bits.
+TEST(DeviceMemory, OfAnOptimizerOnTheHostHasNone) {
+  for (const char* strategy : {"ring", "zero1", "zero2", "fsdp"}) {
+    SCOPED_TRACE(strategy);
+    Job job("cnn-small", strategy, 4, models::WireType::fp16);
+    job.precision = models::Precision::mixed;
+    MemoryRequest request = job.request();
+    const DeviceMemory before = device_memory(request);
+    request.optimizer.on_host = true;
+    const DeviceMemory after = device_memory(request);
+    const std::string_view name = strategy;
+    const double shards = name == "ring" ? 1 : 4;
+    EXPECT_EQ(after.masters.value() + after.optimizer.value(), 0);
+    EXPECT_EQ(after.on_host.value(), 4 * parameters *
+                                         (name == "ring"    ? 3
+                                          : name == "zero1" ? 1 + 2 / shards
+                                                            : 3 / shards));
+    const bool splits_gradients = name == "zero2" || name == "fsdp";
+    EXPECT_EQ(after.gradients.value(), splits_gradients ? 0 : before.gradients.value());
+    EXPECT_EQ(after.parameters.value(), name == "fsdp" ? 2 * parameters / 4 : 2 * parameters);
+    EXPECT_LT(after.total().value(), before.total().value());
+  }
+}
+
 TEST(DeviceMemory, CountsTheStatesOfTheOptimizer) {
   const Job job("cnn-small", "ring", 4, models::WireType::fp32);
   MemoryRequest request = job.request();

@@ -38,6 +38,8 @@ const std::map<std::string_view, std::string> values = {{"model", "resnet50,vgg1
                                                         {"wire", "bf16"},
                                                         {"optimizer", "muon"},
                                                         {"optimizer-states", "2"},
+                                                        {"offload", "optimizer"},
+                                                        {"attention-kernel", "flash-2"},
                                                         {"theta", "4 MiB"},
                                                         {"eta", "64 KiB"},
                                                         {"group", "8"},

@@ -29,6 +29,8 @@ models::Effects no_effects() {
           .layer_launch = no_time,
           .host_launch = no_time,
           .host_launch_transformer = no_time,
+          .host_update =
+              Figure<BytesPerSecond>::exact(BytesPerSecond{55e9}, Provenance::assumed, "none"),
           .unexplained = none,
           .unexplained_doubling = none,
           .unexplained_exposed = none};
