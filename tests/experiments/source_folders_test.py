@@ -46,7 +46,7 @@ OPTIONS = {
     "--server-machines": r"\d+", "--server-transport": "grpc|tcp|rdma",
     "--tensor": r"\d+", "--context": r"\d+", "--pipeline": r"\d+", "--chunks": r"\d+",
     "--pipeline-schedule": "1f1b|gpipe", "--no-sequence-parallel": None, "--tensor-overlap": None, "--expert": r"\d+", "--tokens-once": None,
-    "--factors-every": r"\d+", "--recompute": "none|selective|per-op|full(:\\d+)?", "--reshard-after-forward": "yes|no", "--stack": "eager|compiled|graphs",
+    "--factors-every": r"\d+", "--recompute": "none|selective|per-op|full(:\\d+)?", "--reshard-after-forward": "yes|no", "--stack": "eager|compiled|graphs", "--offload": "optimizer", "--attention-kernel": "flash-[123]",
     "--epochs": r"[\d.]+", "--dataset": r"\d+", "--backup": r"\d+", "--spread": r"[a-z-]+:[\d.]+",
 }
 
