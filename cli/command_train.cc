@@ -205,10 +205,11 @@ void print_title(const TrainingJob& job, std::string_view transport) {
   print_lines(
       "{} on {}: {} rank{} ({}), {}, batch {} per {}, {}, recipe {}, {} epochs\n"
       "{}: {} bucket{}, {} on the wire, {}; all figures are measured\n\n",
-      job.network.name(), job.dataset->name(), job.plan.all_ranks(), job.plan.all_ranks() == 1 ? "" : "s",
-      transport, each, job.recipe.batch_per_rank, group, computed_in(job), job.recipe.name,
-      job.recipe.epochs, job.plan.strategy, job.plan.buckets.size(),
-      job.plan.buckets.size() == 1 ? "" : "s", name(job.plan.wire), name(job.plan.overlap));
+      job.network.name(), job.dataset->name(), job.plan.all_ranks(),
+      job.plan.all_ranks() == 1 ? "" : "s", transport, each, job.recipe.batch_per_rank, group,
+      computed_in(job), job.recipe.name, job.recipe.epochs, job.plan.strategy,
+      job.plan.buckets.size(), job.plan.buckets.size() == 1 ? "" : "s", name(job.plan.wire),
+      name(job.plan.overlap));
   flush_output();
 }
 
@@ -244,8 +245,8 @@ void write_timeline(const job::TrainingOptions& options, const TrainingJob& job,
   const int rank = endpoint.channel.rank();
   const std::string title =
       fmt::format("{} on {}, rank 0 of {}, batch {}, {}, {} on the wire", job.network.name(),
-                  job.dataset->name(), job.plan.all_ranks(), job.recipe.batch_per_rank, job.plan.strategy,
-                  name(job.plan.wire));
+                  job.dataset->name(), job.plan.all_ranks(), job.recipe.batch_per_rank,
+                  job.plan.strategy, name(job.plan.wire));
   models::TracedTimeline traced{models::traced_job(models::work(job.network), job.plan),
                                 recorder.timeline(title, rank)};
   traced.timeline.batch_per_rank = job.recipe.batch_per_rank;
@@ -271,7 +272,8 @@ runtime::StopReason run_rank(const job::TrainingOptions& options, TrainingJob& j
   const int rank = endpoint.channel.rank();
   const std::unique_ptr<runtime::Backend> backend = make_backend(job, rank_on_node);
   const std::unique_ptr<runtime::CollectiveExecutor> executor = backend->make_executor(
-      endpoint, {.streams = job.plan.all_streams(), .patience = job::parse_patience(options.patience)});
+      endpoint,
+      {.streams = job.plan.all_streams(), .patience = job::parse_patience(options.patience)});
   const std::string_view transport = executor->traits().name;
   std::optional<TrainingReport> report;
   if (rank == 0) {

@@ -368,8 +368,7 @@ std::string memory_text(const job::PredictionTable& table) {
   add("optimizer", memory.optimizer);
   add("buffers", memory.buffers);
   add("factors", memory.factors);
-  if (memory.on_host > Bytes{0})
-    parts += fmt::format("; on the host {}", to_text(memory.on_host));
+  if (memory.on_host > Bytes{0}) parts += fmt::format("; on the host {}", to_text(memory.on_host));
   return fmt::format(
       "memory of a rank: {} of {}{} ({})\n  {}\n", to_text(memory.total()),
       to_text(table.job.cluster.device.memory.value), row.fits ? "" : ": IT DOES NOT FIT",

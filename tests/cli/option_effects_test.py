@@ -61,7 +61,7 @@ JOB = {
     "--slowdown": (("1", "1.5"), ("--throughput", "300")),
     "--beside-traffic": (("1", "2"), ("--throughput", "300")),
     "--stack": (("eager", "graphs"), ("--profile", "none")),
-    "--attention-kernel": (("flash-2", "flash-3"), ("--model", "llama-3-8b", "--cluster", "h100-ndr", "--batch", "1")),
+    "--attention-kernel": (("flash-2", "flash-3"), ("--model", "llama-tiny", "--cluster", "h100-ndr", "--batch", "8")),
     "--compute-efficiency": (("30%", "60%"), ("--profile", "none")),
     "--scale-gradients": (("1", "0.25"), ()),
     "--exact-compute": ((None, ""), ()),

@@ -243,7 +243,7 @@ class Names(unittest.TestCase):
         self.assertEqual((result.returncode, result.stderr), (2, "paceline: unknown experiment 'convergense'; did you mean 'convergence'?\n"))
         result = run("reproduce", "foo")
         self.assertEqual(result.returncode, 2)
-        self.assertRegex(result.stderr, r"^paceline: unknown experiment 'foo'; known: .*convergence\n$")
+        self.assertRegex(result.stderr, r"^paceline: unknown experiment 'foo'; known: aiconfigurator, .*, \.\.\.\n$")
 
 
 
