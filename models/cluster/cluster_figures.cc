@@ -36,7 +36,7 @@ void take_attention_kernel(AttentionKernel kernel, Cluster& cluster) {
     throw InputError(fmt::format("how fast {} is on {} is not known",
                                  name_in(attention_kernels, kernel), cluster.device.name),
                      "leave it out");
-  // What a token takes whatever the length of its sequence is taken to be the same.
+  // A token also takes a time that does not depend on its sequence's length. It is taken to be that of the fastest kernel.
   kernels->half_rate_sequence *= known->value / kernels->attention.value;
   kernels->attention = *known;
 }

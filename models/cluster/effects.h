@@ -53,7 +53,7 @@ struct Effects {
   // The same in networks that read sequences, whose layers have more operations of the host beside their
   // products: casts, views, norms, masks.
   Figure<Seconds> host_launch_transformer;
-  // What the processors of a node move while they update weights in the host's memory.
+  // The rate at which the processors of a node read and write the host's memory while they update weights.
   Figure<BytesPerSecond> host_update;
   // No other effect explains these standard deviations of the logarithm of predicted over measured
   // iteration time. The first is there always, the second is for each doubling of ranks beyond those

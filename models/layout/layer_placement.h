@@ -1,5 +1,4 @@
-// What each layer of a transformer takes, leaves and keeps on the axis of tensor parallelism: the table of
-// rank_work.h as values. rank_work.h reads it for predictions, and tensor_part.h for networks that compute.
+// The placements of a transformer's layers on the axis of tensor parallelism: the table of rank_work.h as values. rank_work.h reads it for predictions, and tensor_part.h for networks that compute.
 #pragma once
 
 #include <vector>

@@ -17,7 +17,7 @@
 
 namespace paceline::models {
 
-// Which elements of a parameter a rank has. The parameter is `repeats` times as many elements as `stride`, one behind
+// The elements of a parameter that a rank has. The parameter is `repeats` times as many elements as `stride`, one behind
 // the other, and of each of these the rank has the spans, one behind the other.
 struct TensorCut {
   std::int64_t repeats = 1;
@@ -31,7 +31,7 @@ struct TensorPart {
   int rank = 0;
   Network network;
   std::vector<TensorCut> cuts;  // by parameter, in backward order (NetworkWork::gradients)
-  // By layer: whether its output, and the gradient of its output, are summed over the ranks.
+  // The ranks sum the outputs, and the gradients of the outputs, of these layers.
   std::vector<bool> sums_output;
   std::vector<bool> sums_gradient;
   bool splits_loss = false;  // whether each rank has the logits of a share of the classes

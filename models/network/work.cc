@@ -17,7 +17,8 @@ namespace {
 constexpr int states_with_attention = 2;
 constexpr std::int64_t most_elements = std::int64_t{1} << 40;
 constexpr std::int64_t most_work = std::int64_t{1} << 53;  // all counts up to it are exact doubles
-// Of all layers, so that no sum overflows. Long sequences need it: 8 billion parameters take 2^54 for 262,144 tokens.
+// All layers together may have more, and still no sum overflows. Long sequences need it: a network of 8 billion parameters
+// takes 2^54 FLOPs for 262,144 tokens.
 constexpr std::int64_t most_work_of_network = std::int64_t{1} << 60;
 
 // A product that must stay exact in a double and far from overflow.

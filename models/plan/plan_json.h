@@ -32,7 +32,7 @@ struct PlannedGradient {
   bool operator==(const PlannedGradient&) const = default;
 };
 
-// What --offload and documents call an optimizer on the host (OptimizerChoice::on_host).
+// The word of --offload and of documents for an optimizer on the host (OptimizerChoice::on_host).
 inline constexpr std::string_view offloaded_optimizer = "optimizer";
 
 // The job that a plan was made for, as far as the plan itself does not say it.

@@ -27,7 +27,7 @@ class SoftmaxLoss {
                 std::span<float> gradient) const;
 
  private:
-  // What is known of a label.
+  // A label's numbers.
   struct Row {
     float largest = 0;  // of its logits
     float label = 0;    // its own logit

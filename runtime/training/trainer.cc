@@ -89,7 +89,8 @@ void check_memory(const TrainingRequest& request, std::span<const ParameterPlace
 
 using Floats = std::vector<float>;
 
-// What this rank computes of a network that ranks share out. Throws InputError where that cannot be trained.
+// Returns this rank's part of a network that ranks share out; nothing where each rank has all of it. Throws InputError
+// where the part cannot be trained.
 std::optional<models::TensorPart> part_of_rank(const TrainingRequest& request, const Device& device,
                                                int rank) {
   const int neighbours = request.plan.layout.tensor;
@@ -120,7 +121,7 @@ class Training {
   }
   // The whole network's flat array, on rank 0, of what ranks have of it. All ranks call it.
   [[nodiscard]] std::vector<float> assembled(std::vector<float> own);
-  // What this rank has of the whole network's flat array.
+  // Picks this rank's elements from the whole network's flat array.
   [[nodiscard]] std::vector<float> own_part(std::vector<float> whole) const;
   [[nodiscard]] std::size_t whole_elements() const;
   // The sum over the ranks that have different parts of the gradients. Neighbours add it as they add what layers make, in

@@ -133,7 +133,7 @@ PredictorSetting& JobSettings::at(int ranks, Bound bound) {
   for (const auto& known : settings_) {
     if (known->ranks == ranks && known->bound == bound) return *known;
   }
-  // Of a mesh, all ranks of a node update at the same time.
+  // All ranks of a node update at the same time, also where they are part of a mesh.
   const int ranks_of_copy = mesh_ ? mesh_->whole().layout.ranks_of_sample() : 1;
   const int ranks_per_node =
       mesh_ ? mesh_->whole().cluster.ranks_per_node : request_.cluster.ranks_per_node;

@@ -1,4 +1,4 @@
-// The parts of a network on the axis of tensor parallelism, as they are run, beside those that are predicted.
+// Tests hold the parts of a network that ranks run against the parts that are predicted.
 #include "models/layout/tensor_part.h"
 
 #include <gtest/gtest.h>
@@ -83,7 +83,7 @@ TEST(TensorPart, OfAllRanksHasEachElementOnce) {
     }
 }
 
-// What is run has the gradients and exchanges that are predicted.
+// A part that is run has the gradients and exchanges that are predicted.
 TEST(TensorPart, IsThatOfThePrediction) {
   for (const Network& network : networks()) {
     SCOPED_TRACE(network.name());

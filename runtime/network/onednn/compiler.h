@@ -208,7 +208,7 @@ class Compiler {
   void number_statistics();
   void sweep_forward();
   void sweep_backward();
-  // The network is shared out, and the ranks sum this of the layer at hand.
+  // Whether the ranks that share the network out sum this of the layer at hand.
   [[nodiscard]] bool sums(const std::vector<bool> models::TensorPart::*what) const;
   void sum_output();
   void sum_output_gradient();

@@ -23,7 +23,7 @@ using test::error_of;
 using test::TemporaryFolder;
 using testing::on_endpoints;
 
-// As GPT-2, with dropouts, biases and queries, keys and values side by side.
+// A little GPT-2: it has dropouts, biases, and queries, keys and values side by side.
 models::Network of_gpt() {
   models::NetworkBuilder net("gpt", models::Shape::sequence(6));
   using Of = models::Embedding::Of;
@@ -50,7 +50,7 @@ models::Network of_gpt() {
   return net.build();
 }
 
-// As Llama, with fewer heads of keys and values, gates, and a head of its own.
+// A little Llama: it has gates, rotary positions, and a head of its own.
 models::Network of_llama() {
   return models::decoder({.name = "llama",
                           .blocks = 2,
