@@ -196,7 +196,7 @@ models::Plan load_plan(const TrainingOptions& options, const models::Network& ne
   thresholds.servers = asked.servers.value_or(thresholds.servers);
   thresholds.streams = asked.streams.value_or(thresholds.streams);
   thresholds.reshard = asked.reshard.value_or(thresholds.reshard);
-  // A part of the network is not known to be trainable yet.
+  // Buckets hold this rank's part of each tensor. All ranks have parts of one size.
   const models::Network& computed =
       layout.tensor == 1 ? network : models::tensor_part(network, layout.tensor, 0).network;
   const models::NetworkWork work = models::work(computed);

@@ -1,4 +1,5 @@
-// The placements of a transformer's layers on the axis of tensor parallelism: the table of rank_work.h as values. rank_work.h reads it for predictions, and tensor_part.h for networks that compute.
+// The placements of a transformer's layers on the axis of tensor parallelism: the table of rank_work.h as values.
+// Predictions read them (rank_work.h), and so do networks that compute (tensor_part.h).
 #pragma once
 
 #include <vector>

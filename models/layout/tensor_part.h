@@ -1,4 +1,4 @@
-// A rank's part of a network on the axis of tensor parallelism, as a network that can be computed (Shoeybi 2019, arXiv
+// With tensor parallelism a rank has a part of a network, which is a network that it can compute (Shoeybi 2019, arXiv
 // 1909.08053, 3). Norms and residuals are whole on each rank, without sequence parallelism.
 //
 // The part has the layers of the whole network: linear layers with a share of the outputs or of the inputs,

@@ -10,6 +10,7 @@
 #include "models/base/to_size.h"
 #include "models/collective/algorithms.h"
 #include "models/collective/combinators.h"
+#include "models/plan/strategy.h"
 
 namespace paceline::runtime {
 namespace {
@@ -42,6 +43,7 @@ void check_runnable(const models::Plan& plan, std::span<const ParameterPlace> pa
   if (plan.overlap == models::Overlap::priority)
     throw InputError("overlap priority cannot be run, only predicted",
                      "choose wait-free, double-buffered or none");
+  models::check_overlap(models::strategy(plan.strategy), plan.overlap);
   const auto* const use = plan.uses<models::ShardUse>();
   if (use != nullptr && plan.ranks % use->shards != 0)
     throw InputError(fmt::format("{} shards for {} ranks", use->shards, plan.ranks),

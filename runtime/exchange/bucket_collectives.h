@@ -9,8 +9,8 @@
 namespace paceline::runtime {
 
 // Throws InputError if the plan is not of these parameters or of as many ranks, or one that cannot be run: a layout other
-// than tensor parallelism, shards that do not divide its ranks, or priority, for which all ranks would have to agree on an
-// order while they run.
+// than tensor parallelism, shards that do not divide its ranks, an overlap that its strategy does not have, or priority,
+// for which all ranks would have to agree on an order while they run.
 void check_runnable(const models::Plan& plan, std::span<const ParameterPlace> parameters,
                     int ranks);
 

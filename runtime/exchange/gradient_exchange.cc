@@ -10,7 +10,6 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
-#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -566,16 +565,6 @@ void GradientExchange::sum(const ArrayView& values) {
     state.work.notify_one();
   }
   state.await([&] { return !state.is_summing; });
-}
-
-void GradientExchange::await_quiet() {
-  State& state = *state_;
-  if (!state.travels) return;
-  state.await([&] {
-    return std::ranges::none_of(state.gathering, std::identity()) &&
-           std::ranges::all_of(state.flights,
-                               [](const Flight& flight) { return flight.done == flight.asked; });
-  });
 }
 
 std::vector<int> GradientExchange::acts_on() const {

@@ -105,9 +105,6 @@ class GradientExchange {
   // call it in the same order with as many values of one type. Returns when the sums are there, whatever else travels.
   // Throws as finish() does.
   void sum(const ArrayView& values);
-  // Returns when nothing that was asked for travels any more, so that the computing thread may use the transport's
-  // library. Throws as finish() does.
-  void await_quiet();
   // Whether finish() would return at once: all buckets of the oldest iteration are back. An error
   // is for finish() to throw.
   [[nodiscard]] bool is_back() const;

@@ -637,8 +637,6 @@ double Training::square_sum(const ConstArrayView& gradients) {
 
 double Training::sum_over_parts(double value) {
   if (exchange_->is_sharded()) {
-    // With double buffering gradients travel beside the update, and one thread at a time may be in MPI.
-    if (double_buffered()) exchange_->await_quiet();
     std::array<double, 1> sum = {value};
     sum_over_ranks(channel_, sum);
     return sum[0] / exchange_->replicas();

@@ -111,6 +111,8 @@ class Frameworks(CommandTest):
             self.assertEqual(config["bf16"], {"enabled": True})
         text, _ = self.exported("deepspeed", *LLAMA, "--strategy", "hsdp", "--group", "8")
         self.assertEqual(json.loads(text)["zero_optimization"]["mics_shard_size"], 8)
+        text, _ = self.exported("deepspeed", *LLAMA, "--strategy", "zero2", "--offload", "optimizer")
+        self.assertEqual(json.loads(text)["zero_optimization"]["offload_optimizer"], {"device": "cpu"})
 
     def test_megatron_takes_its_arguments(self):
         parser = argparse.ArgumentParser(exit_on_error=False)

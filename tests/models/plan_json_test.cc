@@ -80,7 +80,8 @@ RC_GTEST_PROP(PlanDocument, SurvivesTheRoundTrip, ()) {
                        .batch_per_rank = *rc::gen::inRange(1, 1 << 20),
                        .accumulate = *rc::gen::inRange(1, 1 << 16),
                        .precision = *rc::gen::element(Precision::fp32, Precision::mixed),
-                       .sequence = *rc::gen::inRange(0, 4096)};
+                       .sequence = *rc::gen::inRange(0, 4096),
+                       .optimizer_on_host = *rc::gen::arbitrary<bool>()};
   const PlanDocument document = plan_document(plan, network, made_for);
   const std::string text = to_json(document);
   const PlanDocument read = parse_plan(text, "p.json");

@@ -208,7 +208,7 @@ class Compiler {
   void number_statistics();
   void sweep_forward();
   void sweep_backward();
-  // Whether the ranks that share the network out sum this of the layer at hand.
+  // Whether ranks share the network out, and sum the outputs or their gradients of the layer at hand, as `what` says.
   [[nodiscard]] bool sums(const std::vector<bool> models::TensorPart::*what) const;
   void sum_output();
   void sum_output_gradient();
